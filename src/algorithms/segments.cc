@@ -6,10 +6,10 @@
 namespace unisono {
 namespace {
 
-constexpr double kMost = 1 << 20;
+constexpr double kMostSegments = 1 << 20;
 
 int at(double fill, double bytes, double alpha, double beta) {
-  const double most = std::clamp(bytes, 1.0, kMost);
+  const double most = std::clamp(bytes, 1.0, kMostSegments);
   if (fill <= 0 || bytes * beta <= 0) {
     return 1;
   }

@@ -11,6 +11,10 @@
 
 namespace unisono::comm {
 
+inline constexpr int kLateMs = 1000;  // to tell a rank why the meeting has failed
+// After this time without a free descriptor, while no stranger holds one, a rank gives up.
+inline constexpr int kStarvedMs = 1000;
+
 // The parameters with which one rank joins the meeting.
 struct JoinRequest {
   int rank = 0;

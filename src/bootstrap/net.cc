@@ -22,11 +22,11 @@ namespace {
 
 constexpr std::size_t kMostTableBytes = std::size_t{256} << 20;
 constexpr int kMostNetRanks = 65536;
-constexpr int kGraceMs = 3000;  // rank 0 knows best what is wrong, and reports it in this time
+constexpr int kReportMs = 3000;  // rank 0 knows best what is wrong, and reports it in this time
 // A rank that finds a dead rank on its host waits until ranks on other hosts have found it too;
 // otherwise they would blame the rank that leaves because of it.
 constexpr std::int64_t kNoticeMs = 300;
-constexpr std::chrono::milliseconds kPause(10);  // before the next attempt
+constexpr std::chrono::milliseconds kRetryPause(10);
 
 // If rank 0 closes the connection before sending the table, it may just have needed the slot, or
 // this rank was late: retry. If nobody listens then, rank 0 is gone.
@@ -46,7 +46,7 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
     return options.interrupted != nullptr && options.interrupted();
   };
   const Deadline connected = Deadline::of_timeout(options.connect_timeout_ms);
-  const Deadline deadline = connected.later_by_ms(kGraceMs);
+  const Deadline deadline = connected.later_by_ms(kReportMs);
   for (bool was_there = false;; was_there = true) {
     const int left_ms = connected.left_ms();
     auto streams =
@@ -77,7 +77,7 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
                   "rank " + std::to_string(options.rank) + " received no answer from rank 0 at " +
                       options.address + ": " + obstacle + "\nlook at the last output of rank 0");
     }
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kRetryPause);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/asking.h"
+#include "bootstrap/meet.h"
 #include "bootstrap/probe.h"
 #include "unisono/error.hpp"
 
@@ -19,8 +20,6 @@ constexpr std::int64_t kLookMs = 50;
 // A rank gives up after this time if all ranks that it still needs refuse it for the same lasting
 // reason.
 constexpr std::int64_t kInVainMs = 5000;
-// Gives up after this time without a descriptor for missing connections, if no stranger holds one.
-constexpr std::int64_t kStarvedMs = 1000;
 // Time before it looks for ranks that have not called.
 constexpr std::int64_t kPatienceMs = 200;
 // A rank that has found a dead rank stays visible for this time: the others then find the dead rank
@@ -183,7 +182,7 @@ class Meeting {
     if (missing_ > dialled) {
       for_ms = std::max(for_ms, acceptor_.starved_for_ms(now_ms));
     }
-    if (for_ms > kStarvedMs) {
+    if (for_ms > comm::kStarvedMs) {
       throw Error(ErrorCode::resource,
                   "rank " + std::to_string(self_.rank) +
                       " cannot connect to the other ranks: " + kNoDescriptor +

@@ -12,12 +12,9 @@
 namespace unisono::comm {
 namespace {
 
-constexpr int kLateMs = 1000;
 // A rank that closes before it has sent its card may have given up a late answer: it is back in
 // this time, or gone.
 constexpr int kComesAgainMs = 800;
-// After this time without a free descriptor, while no stranger holds one, there will be none.
-constexpr std::int64_t kStarvedMs = 1000;
 
 class Host {
  public:

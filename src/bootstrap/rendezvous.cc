@@ -19,16 +19,9 @@ constexpr std::size_t kMostPending = 64;
 // A rank that has begun to talk may be stopped, or starved of CPU time, for a while; if it is late
 // here, it is refused for good. A silent one only occupies a slot, which others can take.
 constexpr int kPendingMs = 10'000;
-constexpr int kLateMs = 1000;
-constexpr std::chrono::milliseconds kPause(10);
-constexpr int kStarvedMs = 1000;  // without a descriptor, until the ranks are told
 // In a full rendezvous, a peer that has been silent this long is dropped for a new one; a rank that
 // was only slow tries again.
 constexpr std::chrono::milliseconds kSilentPeer(100);
-
-std::string number(int value) {
-  return std::to_string(value);
-}
 
 }  // namespace
 
@@ -57,8 +50,8 @@ Meeting Rendezvous::collect() {
     }
     if (joined_ < join_request_.size && !said_waiting_ && silent_.passed()) {
       said_waiting_ = true;
-      say_waiting("joined " + number(joined_) + " of " + number(join_request_.size) +
-                  ", still waiting for " + missing_ranks());
+      say_waiting("joined " + std::to_string(joined_) + " of " +
+                  std::to_string(join_request_.size) + ", still waiting for " + missing_ranks());
     }
   }
   return welcome();
@@ -105,8 +98,9 @@ void Rendezvous::check_members() {
     const Member& member = members_[rank];
     if (member.socket && wait_for(member.socket.get(), POLLRDHUP, Deadline::after_ms(0))) {
       fail(ErrorCode::connection,
-           names_.text(static_cast<int>(rank)) + " (process " + number(member.process.seen) +
-               ") joined and left before all " + number(join_request_.size) +
+           names_.text(static_cast<int>(rank)) + " (process " +
+               std::to_string(member.process.seen) + ") joined and left before all " +
+               std::to_string(join_request_.size) +
                " ranks were there\nlook at the output of that rank",
            static_cast<int>(rank));
     }
@@ -148,7 +142,7 @@ void Rendezvous::accept_pending() {
     const auto who = credentials_of(socket.get());
     if (!who || who->uid != ::geteuid()) {
       if (who) {
-        refusal_ = "process " + number(who->pid) + " of user " + std::to_string(who->uid) +
+        refusal_ = "process " + std::to_string(who->pid) + " of user " + std::to_string(who->uid) +
                    " was turned away, because this rank runs as user " +
                    std::to_string(::geteuid()) + ": " + std::string(kOneUser);
       }
@@ -200,7 +194,7 @@ bool Rendezvous::hear_hello(Pending& pending) {
   }
   const bool token = !join_request_.token.empty();
   if (!problem->empty()) {
-    const std::string who = "process " + number(pending.pid) + " cannot join: " + *problem;
+    const std::string who = "process " + std::to_string(pending.pid) + " cannot join: " + *problem;
     if (!token) {
       fail(ErrorCode::config, who);
     }
@@ -249,21 +243,24 @@ bool Rendezvous::hear_proof(Pending& pending) {
 // An admitted rank is trusted from here on: its errors are errors of the whole job.
 bool Rendezvous::let_in(Pending& pending) {
   const Hello& hello = pending.hello;
-  const std::string who = names_.text(hello.rank) + " (process " + number(pending.pid) + ")";
+  const std::string who =
+      names_.text(hello.rank) + " (process " + std::to_string(pending.pid) + ")";
   if (hello.size != join_request_.size) {
     fail(ErrorCode::config,
-         who + " expects a job of " + number(hello.size) + " ranks, " + names_.text(0) +
-             " (process " + number(::getpid()) + ") says " + number(join_request_.size) +
+         who + " expects a job of " + std::to_string(hello.size) + " ranks, " + names_.text(0) +
+             " (process " + std::to_string(::getpid()) + ") says " +
+             std::to_string(join_request_.size) +
              "\ngive all ranks the same size; give another job another UNISONO_JOB");
   }
   if (hello.rank < 0 || hello.rank >= join_request_.size) {
-    fail(ErrorCode::config, who + " is not in 0.." + number(join_request_.size - 1));
+    fail(ErrorCode::config, who + " is not in 0.." + std::to_string(join_request_.size - 1));
   }
   Member& member = members_[static_cast<std::size_t>(hello.rank)];
   if (hello.rank == 0 || member.socket) {
     fail(ErrorCode::config,
-         names_.text(hello.rank) + " was given twice: to process " + number(member.process.seen) +
-             " and to process " + number(pending.pid) +
+         names_.text(hello.rank) + " was given twice: to process " +
+             std::to_string(member.process.seen) + " and to process " +
+             std::to_string(pending.pid) +
              "\ngive one of them another rank; give another job another UNISONO_JOB");
   }
   member = {std::move(pending.socket), {pending.pid, hello.pid}};
@@ -274,7 +271,8 @@ bool Rendezvous::let_in(Pending& pending) {
 
 void Rendezvous::turn_away(Pending& pending, const std::string& why) {
   const std::string who = names_.text(pending.hello.rank);
-  refusal_ = "process " + number(pending.pid) + ", as " + who + ", was turned away: it " + why;
+  refusal_ =
+      "process " + std::to_string(pending.pid) + ", as " + who + ", was turned away: it " + why;
   const auto bytes =
       error_bytes(ErrorCode::config, who + " was turned away by " + names_.text(0) + ": it " + why +
                                          "\nuse the same UNISONO_TOKEN and version on all ranks");
@@ -347,7 +345,7 @@ void Rendezvous::tell_late_comers(std::span<const std::byte> reason) {
       return;
     }
     if (!socket) {  // the listener stays readable, so waiting for it would not wait
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
 }
@@ -368,7 +366,7 @@ std::string Rendezvous::missing_ranks() const {
   const std::vector<int> ranks = missing();
   std::string text;
   for (std::size_t i = 0; i < std::min(ranks.size(), kMostNamed); ++i) {
-    text += (i == 0 ? "" : ", ") + number(names_.number(ranks[i]));
+    text += (i == 0 ? "" : ", ") + std::to_string(names_.number(ranks[i]));
   }
   return (ranks.size() > 1 ? "ranks " : "rank ") + text +
          (ranks.size() > kMostNamed ? " and " + std::to_string(ranks.size() - kMostNamed) + " more"
@@ -376,8 +374,9 @@ std::string Rendezvous::missing_ranks() const {
 }
 
 void Rendezvous::fail_missing() {
-  std::string message = "joined " + number(joined_) + " of " + number(join_request_.size) +
-                        "; missing " + missing_ranks() + " after " + waited(join_request_);
+  std::string message = "joined " + std::to_string(joined_) + " of " +
+                        std::to_string(join_request_.size) + "; missing " + missing_ranks() +
+                        " after " + waited(join_request_);
   if (!refusal_.empty()) {
     message += " (" + refusal_ + ")";
   }

@@ -14,10 +14,6 @@ constexpr int kHelloGraceMs = 1000;
 
 using Parts = std::vector<std::vector<std::byte>>;
 
-std::string number(int value) {
-  return std::to_string(value);
-}
-
 // Packs all parts: their lengths, then their bytes.
 std::vector<std::byte> pack(const Parts& parts) {
   std::vector<std::byte> all(parts.size() * sizeof(std::uint64_t));
@@ -156,7 +152,7 @@ void Star::wait_as_root(int peer, short events, bool watch_others) {
   if (ready == 0 && deadline_.passed()) {
     fail(ErrorCode::timeout,
          "rank" + absent_after(peer) + " did not take part in the set-up within " +
-             number(timeout_ms_) +
+             std::to_string(timeout_ms_) +
              " ms\ncheck what that rank does, or raise UNISONO_CONNECT_TIMEOUT_MS",
          peer);
   }
@@ -174,7 +170,7 @@ void Star::wait_as_root(int peer, short events, bool watch_others) {
 void Star::wait_as_other(short events) {
   if (!wait_for(link(0), events, deadline_.later_by_ms(kHelloGraceMs))) {
     fail(ErrorCode::timeout,
-         names_.text(0) + " did not finish the set-up within " + number(timeout_ms_) +
+         names_.text(0) + " did not finish the set-up within " + std::to_string(timeout_ms_) +
              " ms\ncheck what the other ranks do, or raise UNISONO_CONNECT_TIMEOUT_MS",
          0);
   }
@@ -186,7 +182,7 @@ std::string Star::absent_after(int first) const {
   int count = 0;
   for (int rank = first; rank < size_; ++rank) {
     if (!wait_for(link(rank), POLLIN, Deadline::after_ms(0))) {
-      list += (list.empty() ? " " : ", ") + number(names_.number(rank));
+      list += (list.empty() ? " " : ", ") + std::to_string(names_.number(rank));
       ++count;
     }
   }

@@ -16,8 +16,6 @@
 namespace unisono::comm {
 namespace {
 
-constexpr unsigned kLookUs = 50;
-
 using Kind = LocalHost::SegmentName::Kind;
 
 }  // namespace
@@ -111,7 +109,7 @@ void GroupSegments::wait_for(int peer, int timeout_ms, const std::function<bool(
                       std::to_string(rank) + " waits for\nall members must call subgroup()",
                   {.rank = rank, .peer = missing});
     }
-    usleep(kLookUs);
+    usleep(50);
   }
 }
 

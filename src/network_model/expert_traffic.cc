@@ -6,23 +6,20 @@
 #include <map>
 #include <vector>
 
+#include "base/as_size.h"
 #include "topology/routes.h"
 
 namespace unisono::network_model {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 // By rank, the number of its host; hosts are counted from 0 in the order of their ranks.
 struct Hosts {
   explicit Hosts(const Topology& topology) {
     std::map<int, int> numbers;
     for (int rank = 0; rank < topology.rank_count(); ++rank) {
-      int device = topology.ranks[at(rank)];
-      while (device >= 0 && topology.devices[at(device)].kind != DeviceKind::node) {
-        device = topology.devices[at(device)].inside;
+      int device = topology.ranks[as_size(rank)];
+      while (device >= 0 && topology.devices[as_size(device)].kind != DeviceKind::node) {
+        device = topology.devices[as_size(device)].inside;
       }
       const int key = device >= 0 ? device : -1 - rank;
       const auto [found, is_new] = numbers.emplace(key, static_cast<int>(ranks.size()));
@@ -30,8 +27,8 @@ struct Hosts {
         ranks.emplace_back();
       }
       of_rank.push_back(found->second);
-      place.push_back(static_cast<int>(ranks[at(found->second)].size()));
-      ranks[at(found->second)].push_back(rank);
+      place.push_back(static_cast<int>(ranks[as_size(found->second)].size()));
+      ranks[as_size(found->second)].push_back(rank);
     }
   }
   std::vector<int> of_rank;
@@ -57,11 +54,11 @@ class Load {
     }
     double latency = topology_.overhead_us;
     for (const int link : backward_ ? router_.route(to, from) : router_.route(from, to)) {
-      bytes_[at(link)] += bytes;
-      latency += topology_.links[at(link)].latency_us;
+      bytes_[as_size(link)] += bytes;
+      latency += topology_.links[as_size(link)].latency_us;
     }
     sent_ += bytes;
-    const bool leaves = hosts_.of_rank[at(from)] != hosts_.of_rank[at(to)];
+    const bool leaves = hosts_.of_rank[as_size(from)] != hosts_.of_rank[as_size(to)];
     host_ += leaves ? bytes : 0;
     (leaves ? latency_between_ : latency_inside_) =
         std::max(leaves ? latency_between_ : latency_inside_, latency);
@@ -77,8 +74,8 @@ class Load {
       const double time = bytes_[link] / each.bytes_per_us;
       if (time > cost.bound_us) {
         cost.bound_us = time;
-        cost.bound_link =
-            topology_.devices[at(each.from)].name + " -> " + topology_.devices[at(each.to)].name;
+        cost.bound_link = topology_.devices[as_size(each.from)].name + " -> " +
+                          topology_.devices[as_size(each.to)].name;
       }
     }
     cost.time_us = cost.bound_us + (in_turn ? latency_between_ + latency_inside_
@@ -113,8 +110,9 @@ void add_normal(const ExpertShape& shape, double row_bytes, int ranks, Load& loa
   for (int from = 0; from < ranks; ++from) {
     for (const std::vector<int>& host : load.hosts().ranks) {
       const auto size = static_cast<int>(host.size());
-      const bool own = load.hosts().of_rank[at(host[0])] == load.hosts().of_rank[at(from)];
-      const int landing = own ? from : host[at(load.hosts().place[at(from)] % size)];
+      const bool own =
+          load.hosts().of_rank[as_size(host[0])] == load.hosts().of_rank[as_size(from)];
+      const int landing = own ? from : host[as_size(load.hosts().place[as_size(from)] % size)];
       load.add(from, landing, shape.tokens * row_bytes * chance_of_part(shape, of_rank * size));
       for (const int to : host) {
         load.add(landing, to, to_rank);
@@ -156,8 +154,8 @@ int rank_of_expert(int expert, int experts, int ranks) {
 }
 
 Counts dispatch_counts(std::span<const std::int32_t> chosen, const ExpertShape& shape, int ranks) {
-  const auto n = at(ranks);
-  const auto k = at(shape.k);
+  const auto n = as_size(ranks);
+  const auto k = as_size(shape.k);
   Counts counts{.element_bytes = static_cast<std::int64_t>(dispatch_row_bytes(shape.hidden)),
                 .send = CountRows(n, std::vector<std::int64_t>(n))};
   const std::size_t tokens = chosen.size() / k / n;
@@ -166,7 +164,7 @@ Counts dispatch_counts(std::span<const std::int32_t> chosen, const ExpertShape& 
     std::fill(meant.begin(), meant.end(), false);
     for (const std::int32_t expert : chosen.subspan(token * k, k)) {
       if (expert >= 0) {
-        meant[at(rank_of_expert(expert, shape.experts, ranks))] = true;
+        meant[as_size(rank_of_expert(expert, shape.experts, ranks))] = true;
       }
     }
     for (std::size_t to = 0; to < n; ++to) {
@@ -180,8 +178,8 @@ Counts combine_counts(std::span<const std::int32_t> chosen, const ExpertShape& s
   const Counts there = dispatch_counts(chosen, shape, ranks);
   Counts back{.element_bytes = static_cast<std::int64_t>(combine_row_bytes(shape.hidden)),
               .send = there.send};
-  for (std::size_t from = 0; from < at(ranks); ++from) {
-    for (std::size_t to = 0; to < at(ranks); ++to) {
+  for (std::size_t from = 0; from < as_size(ranks); ++from) {
+    for (std::size_t to = 0; to < as_size(ranks); ++to) {
       back.send[from][to] = there.send[to][from];
     }
   }

@@ -15,7 +15,7 @@
 namespace unisono::step {
 namespace {
 
-using Place = std::pair<int, std::string>;  // a stage and a tensor
+using StageTensor = std::pair<int, std::string>;  // a stage and a tensor
 
 // For how long the activations of a stage are there.
 class Lives {
@@ -24,7 +24,7 @@ class Lives {
     const bool is_pass = visit.section.pass != StagePass::none;
     for (const auto* names : {&visit.node.reads, &visit.node.writes}) {
       for (const std::string& name : *names) {
-        const Place place(visit.stage, name);
+        const StageTensor place(visit.stage, name);
         const auto [last, is_new] = last_.insert({place, at});
         if (!is_new && names == &visit.node.writes && last->second != at) {
           ends_[last->second].push_back(place);  // it is made anew
@@ -41,16 +41,16 @@ class Lives {
       ends_[at].push_back(place);
     }
   }
-  bool is_known(const Place& place) const { return last_.contains(place); }
+  bool is_known(const StageTensor& place) const { return last_.contains(place); }
   // Every microbatch has its own.
-  bool is_of_pass(const Place& place) const { return !outside_.contains(place); }
+  bool is_of_pass(const StageTensor& place) const { return !outside_.contains(place); }
   // Returns the activations that end after a visit. Those shared by all microbatches stay until all
   // microbatches have passed.
-  std::vector<Place> ending(std::size_t at, bool is_in_pass) {
-    std::vector<Place> ended = std::move(ends_[at]);
+  std::vector<StageTensor> ending(std::size_t at, bool is_in_pass) {
+    std::vector<StageTensor> ended = std::move(ends_[at]);
     if (is_in_pass) {
       const auto later = std::stable_partition(
-          ended.begin(), ended.end(), [&](const Place& place) { return is_of_pass(place); });
+          ended.begin(), ended.end(), [&](const StageTensor& place) { return is_of_pass(place); });
       std::move(later, ended.end(), std::back_inserter(later_));
       ended.erase(later, ended.end());
     } else {
@@ -61,10 +61,10 @@ class Lives {
   }
 
  private:
-  std::map<Place, std::size_t> last_;
-  std::map<std::size_t, std::vector<Place>> ends_;
-  std::vector<Place> later_;
-  std::set<Place> outside_;
+  std::map<StageTensor, std::size_t> last_;
+  std::map<std::size_t, std::vector<StageTensor>> ends_;
+  std::vector<StageTensor> later_;
+  std::set<StageTensor> outside_;
 };
 
 // Bytes held by name, and their sum.
@@ -178,7 +178,7 @@ class Measure {
     count(visit, at);
   }
 
-  void keep(int rank, const Place& place, StagePass pass, double bytes) {
+  void keep(int rank, const StageTensor& place, StagePass pass, double bytes) {
     const auto at = static_cast<std::size_t>(rank);
     if (!lives_.is_known(place)) {
       return;
@@ -192,13 +192,13 @@ class Measure {
 
   void count(const Visit& visit, std::size_t at) {
     const bool is_pass = visit.section.pass != StagePass::none;
-    const std::vector<Place> ended = lives_.ending(at, is_pass);
+    const std::vector<StageTensor> ended = lives_.ending(at, is_pass);
     for (std::size_t rank = 0; rank < memory_.size(); ++rank) {
       double& most = is_pass ? beside_passes_[rank] : memory_[rank].activations;
       most = std::max(most, held_[rank].sum());
       if (!is_pass) {
         std::for_each(ended.begin(), ended.end(),
-                      [&](const Place& place) { held_[rank].erase(place); });
+                      [&](const StageTensor& place) { held_[rank].erase(place); });
       }
     }
     for (const int rank : ranks_of(visit.stage)) {
@@ -208,10 +208,10 @@ class Measure {
     }
   }
 
-  static void pass(Passing& passing, const Visit& visit, const std::vector<Place>& ended) {
+  static void pass(Passing& passing, const Visit& visit, const std::vector<StageTensor>& ended) {
     const auto number = static_cast<std::size_t>(visit.section.pass);
     passing.most[number] = std::max(passing.most[number], passing.held.sum());
-    for (const Place& place : ended) {
+    for (const StageTensor& place : ended) {
       passing.held.erase(place.second);
     }
     passing.left[number] = passing.held.sum();
@@ -240,7 +240,7 @@ class Measure {
   const StepRanks& ranks_;
   std::vector<Memory> memory_;
   std::vector<std::vector<int>> ranks_of_;       // by stage
-  std::vector<Held<Place>> held_;                // of each rank, as the next two
+  std::vector<Held<StageTensor>> held_;          // of each rank, as the next two
   std::vector<double> beside_passes_;            // the most of what is no microbatch's own
   std::vector<std::map<int, Passing>> passing_;  // by stage
   std::set<std::tuple<int, std::string, int>> counted_;

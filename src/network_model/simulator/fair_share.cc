@@ -3,21 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/as_size.h"
+
 namespace unisono::network_model {
 namespace {
 
 // Levels this near are the same: sums of rates are rounded.
 constexpr double kEqual = 1 + 1e-12;
 
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
-
 }  // namespace
 
 // A link is looked at again.
 void FairShare::touch(int link) {
-  PassOfLink& pass = passes_[at(link)];
+  PassOfLink& pass = passes_[as_size(link)];
   if (!pass.touched) {
     pass.touched = true;
     pass.last = pass_;
@@ -27,19 +25,19 @@ void FairShare::touch(int link) {
 
 // Marks the links that can limit the flow, and the links that may get a turn.
 void FairShare::touch_links(int flow) {
-  const Way& way = ways_[at(flow)];
+  const Way& way = ways_[as_size(flow)];
   for (const int link : way.links) {
-    if (link == way.narrowest || links_[at(link)].is_oversubscribed() ||
-        passes_[at(link)].last == pass_) {
+    if (link == way.narrowest || links_[as_size(link)].is_oversubscribed() ||
+        passes_[as_size(link)].last == pass_) {
       touch(link);
     }
   }
 }
 
 void FairShare::change(int flow, State state) {
-  Flow& found = flows_[at(flow)];
+  Flow& found = flows_[as_size(flow)];
   if (found.state == State::kept) {
-    ways_[at(flow)].old_rate = found.is_new ? -1 : found.rate;
+    ways_[as_size(flow)].old_rate = found.is_new ? -1 : found.rate;
     found.is_new = false;
     changed_.push_back(flow);
   }
@@ -50,7 +48,7 @@ void FairShare::change(int flow, State state) {
 void FairShare::find_narrowest(Way& way) const {
   way.alone = kNever;
   for (std::size_t i = 0; i < way.links.size(); ++i) {
-    const double alone = links_[at(way.links[i])].capacity / way.share(i);
+    const double alone = links_[as_size(way.links[i])].capacity / way.share(i);
     if (alone < way.alone) {
       way.alone = alone;
       way.narrowest = way.links[i];
@@ -60,45 +58,45 @@ void FairShare::find_narrowest(Way& way) const {
 
 void FairShare::begin(int flow, std::span<const int> links, std::span<const double> shares,
                       double now_us) {
-  if (flows_.size() <= at(flow)) {
-    flows_.resize(at(flow) + 1);
-    ways_.resize(at(flow) + 1);
+  if (flows_.size() <= as_size(flow)) {
+    flows_.resize(as_size(flow) + 1);
+    ways_.resize(as_size(flow) + 1);
   }
-  Way& way = ways_[at(flow)];
+  Way& way = ways_[as_size(flow)];
   way = {.links = links, .shares = shares};
   find_narrowest(way);
   bool meets_oversubscribed = false;
   for (std::size_t i = 0; i < links.size(); ++i) {
-    SharedLink& state = links_[at(links[i])];
+    SharedLink& state = links_[as_size(links[i])];
     const double share = way.share(i);
     if (state.users++ == 0) {
       state.first_flow = flow;
       state.first_share = share;
       state.since_us = now_us;
     } else {
-      others_[at(links[i])].push_back({.flow = flow, .share = share});
+      others_[as_size(links[i])].push_back({.flow = flow, .share = share});
     }
     state.load += way.alone * share;
     meets_oversubscribed = meets_oversubscribed || state.is_oversubscribed();
   }
-  flows_[at(flow)] = {.rate = way.alone, .bottleneck = way.narrowest, .is_new = true};
+  flows_[as_size(flow)] = {.rate = way.alone, .bottleneck = way.narrowest, .is_new = true};
   if (meets_oversubscribed) {
     change(flow, State::open);
   } else {
-    links_[at(way.narrowest)].level = way.alone;
+    links_[as_size(way.narrowest)].level = way.alone;
     new_.push_back(flow);
   }
 }
 
 void FairShare::leave(int link, int flow, double now_us) {
-  SharedLink& state = links_[at(link)];
+  SharedLink& state = links_[as_size(link)];
   if (--state.users == 0) {
     state.load = 0;  // without what was rounded
     state.level = kNever;
     state.busy_us += now_us - state.since_us;
     return;
   }
-  std::vector<User>& others = others_[at(link)];
+  std::vector<User>& others = others_[as_size(link)];
   if (state.first_flow == flow) {
     state.first_flow = others.back().flow;
     state.first_share = others.back().share;
@@ -110,10 +108,10 @@ void FairShare::leave(int link, int flow, double now_us) {
 }
 
 void FairShare::end(int flow, double now_us, double bytes) {
-  const Way& way = ways_[at(flow)];
-  Flow& found = flows_[at(flow)];
+  const Way& way = ways_[as_size(flow)];
+  Flow& found = flows_[as_size(flow)];
   for (std::size_t i = 0; i < way.links.size(); ++i) {
-    SharedLink& state = links_[at(way.links[i])];
+    SharedLink& state = links_[as_size(way.links[i])];
     if (state.is_oversubscribed()) {
       touch(way.links[i]);
     }
@@ -132,12 +130,12 @@ void FairShare::end(int flow, double now_us, double bytes) {
 }
 
 void FairShare::pass_by(int link, double bytes, double busy_us) {
-  links_[at(link)].bytes += bytes;
-  links_[at(link)].busy_us += busy_us;
+  links_[as_size(link)].bytes += bytes;
+  links_[as_size(link)].busy_us += busy_us;
 }
 
 LinkUse FairShare::use(int link) const {
-  return {.bytes = links_[at(link)].bytes, .busy_us = links_[at(link)].busy_us};
+  return {.bytes = links_[as_size(link)].bytes, .busy_us = links_[as_size(link)].busy_us};
 }
 
 const std::vector<int>& FairShare::settle() {
@@ -147,8 +145,8 @@ const std::vector<int>& FairShare::settle() {
     raise();
   }
   for (const int flow : changed_) {
-    Flow& found = flows_[at(flow)];
-    const double before = ways_[at(flow)].old_rate;
+    Flow& found = flows_[as_size(flow)];
+    const double before = ways_[as_size(flow)].old_rate;
     found.state = State::kept;
     if (found.rate > before * kEqual || found.rate * kEqual < before) {
       settled_.push_back(flow);
@@ -158,7 +156,7 @@ const std::vector<int>& FairShare::settle() {
   }
   changed_.clear();
   for (const int flow : new_) {
-    if (std::exchange(flows_[at(flow)].is_new, false)) {
+    if (std::exchange(flows_[as_size(flow)].is_new, false)) {
       settled_.push_back(flow);
     }
   }
@@ -172,7 +170,7 @@ const std::vector<int>& FairShare::settle() {
 // overshoots, because the total rate is concave in the level, and it terminates, because the total
 // is piecewise linear.
 double FairShare::level_when_full(int link) const {
-  const SharedLink& state = links_[at(link)];
+  const SharedLink& state = links_[as_size(link)];
   double level = kNever;  // no more than this can be right of what was found with it
   while (true) {
     double left = state.capacity;
@@ -180,7 +178,7 @@ double FairShare::level_when_full(int link) const {
     double most_held = 0;
     double least_free = kNever;
     for_each_user(link, [&](const User& user) {
-      const Flow& flow = flows_[at(user.flow)];
+      const Flow& flow = flows_[as_size(user.flow)];
       const bool is_held =
           flow.state == State::fixed || (flow.state == State::kept && flow.bottleneck != link);
       if (!is_held) {
@@ -214,11 +212,11 @@ double FairShare::level_when_full(int link) const {
 // Gives the links that were touched their turns; false: no link has one.
 bool FairShare::queue_touched() {
   for (const int link : touched_) {
-    PassOfLink& pass = passes_[at(link)];
+    PassOfLink& pass = passes_[as_size(link)];
     pass.touched = false;
     pass.full_at = level_when_full(link);
     ++pass.version;
-    const double was_full_at = pass.filled == pass_ ? kNever : links_[at(link)].level;
+    const double was_full_at = pass.filled == pass_ ? kNever : links_[as_size(link)].level;
     const double turn = std::max(level_, std::min(pass.full_at, was_full_at));
     if (turn < kNever) {
       queue_.push_back({.level = turn, .link = link, .version = pass.version});
@@ -226,7 +224,8 @@ bool FairShare::queue_touched() {
     }
   }
   touched_.clear();
-  while (!queue_.empty() && queue_.front().version != passes_[at(queue_.front().link)].version) {
+  while (!queue_.empty() &&
+         queue_.front().version != passes_[as_size(queue_.front().link)].version) {
     std::pop_heap(queue_.begin(), queue_.end());
     queue_.pop_back();
   }
@@ -240,7 +239,7 @@ void FairShare::raise() {
     const Turn turn = queue_.front();
     std::pop_heap(queue_.begin(), queue_.end());
     queue_.pop_back();
-    const PassOfLink& pass = passes_[at(turn.link)];
+    const PassOfLink& pass = passes_[as_size(turn.link)];
     if (turn.version != pass.version) {
       continue;
     }
@@ -254,10 +253,10 @@ void FairShare::raise() {
 
 // The link is full at this level: none of its flows has more.
 void FairShare::fill(int link) {
-  links_[at(link)].level = level_;
-  passes_[at(link)].filled = pass_;
+  links_[as_size(link)].level = level_;
+  passes_[as_size(link)].filled = pass_;
   for_each_user(link, [this, link](const User& user) {
-    Flow& flow = flows_[at(user.flow)];
+    Flow& flow = flows_[as_size(user.flow)];
     if (flow.state == State::fixed) {
       return;
     }
@@ -274,10 +273,10 @@ void FairShare::fill(int link) {
 // The link was full at this level, and no longer is: its flows may have more, and it has its next
 // turn when it is full again.
 void FairShare::release(int link) {
-  links_[at(link)].level = kNever;
+  links_[as_size(link)].level = kNever;
   touch(link);
   for_each_user(link, [this, link](const User& user) {
-    const Flow& flow = flows_[at(user.flow)];
+    const Flow& flow = flows_[as_size(user.flow)];
     if (flow.state == State::kept && flow.bottleneck == link) {
       change(user.flow, State::open);
     }

@@ -33,7 +33,7 @@ bool pin(int cpu) {
   return ::sched_setaffinity(0, sizeof(set), &set) == 0;
 }
 
-struct alignas(64) Line {
+struct alignas(64) CacheLine {
   std::atomic<int> value{0};
 };
 
@@ -51,8 +51,8 @@ std::vector<int> possible_cpus() {
 }
 
 double ping_pong(int first, int last) {
-  Line there;
-  Line back;
+  CacheLine there;
+  CacheLine back;
   std::atomic<int> pinned{0};  // threads that are where they belong
   std::atomic<int> tried{0};
   // Two that spin on one CPU would take turns by the time slice.

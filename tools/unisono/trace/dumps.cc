@@ -15,7 +15,7 @@
 namespace unisono::cli {
 namespace {
 
-std::vector<std::string> files_in(const std::vector<std::string>& paths) {
+std::vector<std::string> dump_files(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
     std::error_code error;
@@ -45,7 +45,7 @@ bool are_dumps(const std::vector<std::string>& paths) {
   if (paths.empty() || !std::filesystem::exists(paths.front(), error)) {
     return false;
   }
-  const std::vector<std::string> files = files_in({paths.front()});
+  const std::vector<std::string> files = dump_files({paths.front()});
   if (files.empty()) {
     return false;
   }
@@ -64,7 +64,7 @@ bool are_dumps(const std::vector<std::string>& paths) {
 
 Dumps read_dumps(const std::vector<std::string>& paths) {
   std::vector<ImportFile> files;
-  for (const std::string& path : files_in(paths)) {
+  for (const std::string& path : dump_files(paths)) {
     files.push_back({.path = path, .text = read_text_file(path, kMostOfRecording)});
   }
   if (files.empty()) {

@@ -59,7 +59,7 @@ void print_text(const Job& job, const std::vector<Finding>& findings, const Cons
   print_findings(findings, console);
 }
 
-void print_json(nlohmann::ordered_json jobs) {
+void print_why(nlohmann::ordered_json jobs) {
   const nlohmann::ordered_json result{{"schema", "unisono.why/1"}, {"jobs", std::move(jobs)}};
   fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
@@ -77,7 +77,7 @@ int why_recording(const std::string& path, const Console& console) {
   const std::vector<Finding> findings = explain_recording(trace);
   const std::string ended = begins(trace, "ended", "") ? trace["ended"].get<std::string>() : "";
   if (console.json()) {
-    print_json({{{"job", path}, {"ended", ended}, {"findings", findings_json(findings)}}});
+    print_why({{{"job", path}, {"ended", ended}, {"findings", findings_json(findings)}}});
   } else {
     const std::size_t operations =
         trace.contains("ops") && trace["ops"].contains("rank") ? trace["ops"]["rank"].size() : 0;
@@ -122,7 +122,7 @@ int run_why(const std::string& which, const Console& console) {
     }
   }
   if (console.json()) {
-    print_json(std::move(jobs));
+    print_why(std::move(jobs));
   } else if (!found) {
     fmt::print("{}\n", kNoJobs);
     console.note(kSeenJobs);
@@ -145,7 +145,7 @@ int why_dumps(const std::vector<std::string>& paths, const Console& console) {
                                   {"findings", findings_json(findings)},
                                   {"missing", missing},
                                   {"account", account_json(account)}};
-    print_json({std::move(result)});
+    print_why({std::move(result)});
     return findings.empty() ? kDone : kAnswerIsNo;
   }
   print_findings(findings, console);

@@ -123,11 +123,7 @@ export function layout(schedule: Schedule, width: number, tall = 0): Layout {
     : detail === 'heat'
       ? Math.max(1, Math.min(12, 640 / grid.rows))
       : 20 + Math.max(0, Math.min(slot, SLOT_MOST) - SLOT) * (grid.slots > 1 ? 0.5 : 0);
-  const rowHeight = isShared
-    ? shared
-    : detail === 'heat'
-      ? stripHeight
-      : stripHeight + 12;
+  const rowHeight = isShared ? shared : detail === 'heat' ? stripHeight : stripHeight + 12;
   const stripWidth =
     detail === 'heat' ? columnWidth : detail === 'cells' ? Math.min(room, 44) : slot * grid.slots;
   return {
