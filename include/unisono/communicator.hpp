@@ -55,8 +55,8 @@ struct PlanState;
 struct RequestState;
 struct RegionState;
 std::shared_ptr<RequestState> take_state(Request&& request) noexcept;
-// Local. Labels the next calls of this rank on this group only, overriding Communicator::label();
-// an empty text restores that label. For threads of the library that make calls themselves.
+// Local. Labels this rank's next calls on this group, and only these, instead of the text of
+// Communicator::label(); an empty text restores that text. For library threads that make calls.
 // Threads: any.
 // Errors: usage.
 void label_group(Communicator& group, std::string_view text);
@@ -508,7 +508,7 @@ class UNISONO_EXPORT Communicator {
   // Collective. Starts several operations as one. `body` calls async operations on this
   // communicator; group() returns when all of them are done. Consecutive small all_reduces of the
   // same dtype and operation become one. A blocking call in `body` throws usage. If `body` throws,
-  // nothing is started; this must happen on all ranks or on none.
+  // no operation is started; `body` must then throw on all ranks.
   void group(const std::function<void()>& body);
 
  private:

@@ -5,11 +5,12 @@
 //   team.all_reduce(t, data, unisono::sum);   // the same buffers and arguments in all four
 //
 // All threads of a rank make the same calls in the same order, with the whole buffers. The team
-// gives each thread a fixed slice, which begins on a cache line if the buffer does, so that a
-// thread finds the same memory in its cache in each call. A call returns when all slices of this
-// rank are done; each thread then sees the whole result. Each thread that takes part moves at least
-// 32 KiB, so fewer threads move a short vector. Thread 0 alone makes all_to_all and reduce_scatter
-// in place, and reduce_scatter with premul_sum.
+// assigns each thread a fixed slice of the vector, so that its memory stays in the thread's cache
+// between calls. Slices begin on a cache line if the buffer does. A call returns when all slices of
+// this rank are done; each thread then sees the whole result. Fewer threads move a short vector, so
+// that each one moves at least 32 KiB. Thread 0 alone moves an all_to_all in place, and a
+// reduce_scatter that is in place, uses premul_sum, or uses avg of integers of up to 32 bits or of
+// floats narrower than 32 bits.
 //
 // Results: sums are taken in rank order, so they have the same bits for any number of threads and
 // on all ranks.

@@ -107,9 +107,9 @@ class UNISONO_EXPORT TreeSum {
     struct State;
     std::unique_ptr<State> state_;
   };
-  // Collective. Starts to sum the leaves of the ranks of this communicator. Rank r gets the next
-  // parts[r] elements. The communicator's ranks need not hold all leaves: the parts can then be
-  // summed further over another communicator.
+  // Collective. Starts to sum the leaves that the communicator's ranks hold. Rank r gets parts[r]
+  // elements of the sum, after those of rank r - 1. If these ranks do not hold all leaves, the
+  // TreeSum that finish() returns can be summed further over another communicator.
   // Errors: usage, and those of Communicator::run().
   Scattering scatter_async(Communicator& communicator, std::span<const Leaves> leaves,
                            std::span<const std::size_t> parts) &&;

@@ -276,7 +276,7 @@ UNISONO_EXPORT unisono_result_t unisono_abort(const char* reason,
 /* Local. Sets *failure to the result that the next operation on `comm` would return, with its text
  * in unisono_last_error(); UNISONO_SUCCESS while no error is known. Checks for dead ranks and for
  * reports from other hosts, as a waiting operation does. Never blocks; makes some system calls.
- * Does not report a rank that left in order before another rank needed it, nor a stopped process.
+ * Does not report a rank that left properly before another rank needed it, nor a stopped process.
  * Threads: any.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_failure(unisono_comm_t comm,

@@ -92,7 +92,7 @@ def shrunk(flags, lost):
     summed(rank, part)
     jobs.say(f"{rank} is through")
     if rank in lost:
-        return rank  # leaves in order, at once
+        return rank  # leaves properly, at once
     for other in range(4):
         jobs.hear(f"{other} is through")  # an abort ends what is under way, and PyTorch aborts the part
     group = dist.shrink_group(lost, shrink_flags=flags)

@@ -4,7 +4,7 @@
 //   more
 //            unless those are all
 //   sent     n-1 chunks where all take part, the lower bound; up to twice as many by a rank that
-//            stands for a pair
+//            represents a pair
 //   cost     (m*(k-1) + q-1)*alpha + (n-1)/n * S*beta where all take part
 //   scratch  none
 //   order    nothing is summed

@@ -1,10 +1,11 @@
-// Dissemination barrier: in step k every rank tells the rank 2^k places on who has arrived.
+// Dissemination barrier: in step k every rank notifies the rank 2^k places ahead that it and all
+// ranks that have notified it so far have arrived.
 //
 //   steps    ceil(log2(n))
-//   sent     ceil(log2(n)) tokens of no bytes per rank
+//   sent     ceil(log2(n)) empty messages per rank
 //   cost     ceil(log2(n)) * alpha
 //   scratch  none
-//   order    tokens have no order
+//   order    none: nothing is summed
 //   limits   none
 //   source   Hensgen, Finkel and Manber, IJPP 17(1), 1988
 #include "algorithms/shapes.h"

@@ -1,10 +1,10 @@
 // Flat barrier: every rank tells every other that it has arrived.
 //
 //   steps    n-1: in step s to the rank s places on
-//   sent     n-1 tokens of no bytes per rank
+//   sent     n-1 empty messages per rank
 //   cost     (n-1)*alpha; one alpha where a rank can reach all others at once
 //   scratch  none
-//   order    tokens have no order
+//   order    none: nothing is summed
 //   limits   none
 //   source   Mellor-Crummey and Scott, ACM TOCS 9(1), 1991
 #include "algorithms/shapes.h"

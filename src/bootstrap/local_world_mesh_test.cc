@@ -267,7 +267,7 @@ TEST(ConnectionMesh, LeavingInOrderIsNoDeath) {
     if (rank == 0 && from_note(await_note(*world)) != 7) {
       return "its last note is lost";
     }
-    // The end of a rank that left in order is not a death, but the end of another rank is.
+    // The end of a rank that left properly is not a death, but the end of another rank is.
     if (rank == 2) {
       await_note(*world);
       ::raise(SIGKILL);

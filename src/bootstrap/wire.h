@@ -55,7 +55,7 @@ enum class FrameType : std::uint32_t {
   data,        // one rank's part of an all_gather
   descriptor,  // with one descriptor
   note,        // over the mesh: the user's note, perhaps with a descriptor
-  farewell     // over the mesh: the last message of a rank that leaves in order
+  farewell     // over the mesh: the last message of a rank that leaves properly
 };
 
 struct PacketHeader {

@@ -138,7 +138,7 @@ World::~World() {
   AbortWord& abort = membership_->abort();
   abort.tell_observer();
   abort.pass_on();
-  // From here on, a rank that is gone has left in order. A disagreement is still an error.
+  // From here on, a rank that is gone has left properly. A disagreement is still an error.
   abort.observe([this](const AbortRecord& record) {
     if (static_cast<ErrorCode>(record.code) == ErrorCode::mismatch) {
       note_failure(record);

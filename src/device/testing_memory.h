@@ -1,11 +1,10 @@
-// The devices of the driver without a GPU, and their memory, which is host memory, with access
-// rights.
+// Devices of the fake driver, which needs no GPU. Device memory is host memory with access rights.
 //
-// FAKE_CUDA_DEVICES lists the machine's devices that a process sees, in its order, such as "2,0";
-// as with CUDA_VISIBLE_DEVICES, number 0 is then the machine's device 2. FAKE_CUDA_APART lists
-// which devices cannot reach the memory of which, such as "0>1,2>0", by their numbers in the
-// machine. Without FAKE_CUDA_DEVICES there is only device 0, whose context every thread without one
-// uses.
+// FAKE_CUDA_DEVICES lists the machine's devices that a process sees. As with CUDA_VISIBLE_DEVICES,
+// "2,0" makes the machine's device 2 the process's device 0. FAKE_CUDA_APART lists pairs of
+// devices, by their numbers in the machine: with "0>1,2>0", device 0 cannot reach the memory of
+// device 1, nor device 2 that of device 0. Without FAKE_CUDA_DEVICES there is only device 0, and a
+// thread that has set no context uses that device's context.
 #pragma once
 
 #include <atomic>

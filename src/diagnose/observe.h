@@ -48,7 +48,7 @@ struct ObservedGroup {
 struct ObservedWorld {
   std::string job = {};
   std::vector<int> pids = {};            // by rank, each in its own view; 0: on another host
-  std::vector<bool> left = {};           // by rank: it has left in order
+  std::vector<bool> left = {};           // by rank: it has left properly
   std::vector<std::string> labels = {};  // by rank: its current label
   std::string abort = {};                // why the world has ended; empty: it has not
   ObservedGroup group = {};              // of all ranks

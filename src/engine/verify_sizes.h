@@ -12,9 +12,9 @@ namespace unisono::engine {
 // the right block, whatever its size. As in a call of all_to_all_v, a rank knows only its own row
 // of sent counts and its own row of expected counts:
 //
-//   counts_differ  both ends of a block know different sizes
-//   size_unknown   a move has a rank that is neither end of its block, which is not empty
-//   block_place    a block does not begin where those before it, in the order of ranks, end
+//   counts_differ  the two ends of a block know different sizes
+//   size_unknown   a block that is not empty moves to or from a rank that is neither of its ends
+//   block_place    a block does not begin where the preceding block, in rank order, ends
 //
 // REQUIRES: verify() finds no mistake of structure.
 std::vector<Finding> verify_sizes(const Schedule& schedule);

@@ -24,10 +24,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 #define UNISONO_KERNELS_HAS_F16 \
   (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64))
 
-// Rounds f32 to a float of kMantissa bits and exponent bias kBias and gives its code. Adding
-// `unit` = 2^(23 - kMantissa) units in the last place of the result makes the f32 addition itself
-// round to nearest even; subnormals share the exponent of the least normal number. kLimit is the
-// f32 whose code is that of overflow; kNan the code of NaN.
+// Rounds f32 to a float of kMantissa bits and exponent bias kBias, and returns its code. Adding a
+// power of two whose last f32 place is the last place of the result (`unit`) makes the f32 addition
+// itself round to nearest even. Subnormals use the exponent of the least normal number. kLimit is
+// the f32 value that has the code of overflow; kNan is the code of NaN.
 template <int kMantissa, int kBias, std::uint32_t kLimit, std::uint32_t kNan>
 HWY_INLINE BitsVec encode_narrow(FloatVec value) {
   const BitsTag d;

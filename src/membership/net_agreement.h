@@ -1,7 +1,7 @@
-// The agreement of ranks on several hosts on which ranks continue after a failure. The lowest
-// reachable rank coordinates: the others connect to the address where it listened before, prove the
-// token, and report which ranks on their host are proved dead. It tells all who came which ranks
-// continue. If it dies first, the next rank coordinates.
+// Ranks on several hosts agree which ranks continue after a failure. The lowest reachable rank is
+// the coordinator: the others connect to the address where it listened before, prove that they know
+// the token, and report which ranks on their host are proved dead. The coordinator sends the list
+// of continuing ranks to all ranks that connected. If it dies first, the next rank coordinates.
 #pragma once
 
 #include <functional>

@@ -40,12 +40,15 @@ struct TableReader {
   std::string asked_device = {};
 };
 
-// CSV with a header: model, device, precision, batch, sequence, and step_s, step_ms, tokens_s_gpu
-// or tflops_gpu; or metric and measured. gpus or dp, and the layout: tp, pp, cp, uly, vp, ep, mb,
-// zero, recompute. stack and date (2026-04) tell programs apart. layers replaces those of the
-// model; the model "gpt" has hidden, heads and layers. Lines that begin with # describe the table:
-// "# source: ..." and "# attention: materialised".
-// Fails where a cell is empty that a prediction needs, or no number.
+// Parses CSV with a header. Columns:
+//   model, device, precision, batch, sequence
+//   step_s, step_ms, tokens_s_gpu or tflops_gpu; or metric (one of these names) and measured
+//   gpus or dp, and the layout: tp, pp, cp, uly, vp, ep, mb, zero or fsdp, recompute
+//   stack, date     the training program, and the year and month ("2026-04")
+//   layers          replaces the model's number of layers
+//   hidden, heads   with layers: the shape of a model whose name begins with "gpt"
+// Lines that begin with # describe the table: "# source: ..." and "# attention: materialised".
+// Fails if a cell that the prediction needs is empty or invalid.
 Parsed<MeasuredTable> parse_measured_steps(std::string_view text, const TableReader& reader = {});
 
 // Predictions with the constants that the clusters have.

@@ -1,16 +1,17 @@
 // The training step of a decoder: forward pass, backward pass and optimiser. Layers have rotary or
-// other positions, and an inner part of one or two matrices, or experts.
+// other positions, and a feed-forward block that is plain, gated, or made of experts. Each axis of
+// the mesh splits something among its ranks:
 //
-//   pp       layers are cut into the stages of a pipeline, with a schedule of the catalogue
-//   rep, dp  sequences are cut; ZeRO (Rajbhandari et al., 2020) shards over dp, ep, cp and uly, and
-//            the state of experts over the same axes without ep; it is replicated over rep
-//   ep       sequences are cut as by dp, and so are experts: rows are sent to the experts chosen
-//            for them (Lepikhin et al., 2020)
-//   cp       positions of the sequence are cut: keys and values travel around a ring, and their
-//            gradients return with them, or they are gathered
-//   uly      positions are cut outside attention, heads inside (Jacobs et al., 2023)
-//   tp       heads, the inner width and perhaps the vocabulary are cut; with `sequence` also the
-//            rows outside these regions (Korthikanti et al., 2022)
+//   pp       layers, into the stages of a pipeline with a schedule of the catalogue
+//   rep, dp  sequences. ZeRO (Rajbhandari et al., 2020) shards the model state over dp, ep, cp and
+//            uly, and the state of experts over dp, cp and uly; the ranks of rep hold copies
+//   ep       sequences, as dp does, and experts: each row is sent to the experts chosen for it
+//            (Lepikhin et al., 2020)
+//   cp       positions of the sequence. Keys and values travel around a ring, and their gradients
+//            return with them; with `gathers_keys` keys and values are gathered instead
+//   uly      positions outside attention, heads inside (Jacobs et al., 2023)
+//   tp       heads, the inner width and, with `vocabulary`, the vocabulary. With `sequence` also
+//            the rows outside these regions (Korthikanti et al., 2022)
 #pragma once
 
 #include <string_view>

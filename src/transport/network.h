@@ -88,7 +88,7 @@ class Network {
   // Returns the loss of the rank that was lost first; other ranks may be lost because of it.
   virtual Loss first_loss() = 0;
   virtual Loss loss_of(int rank) = 0;
-  // Returns true if a rank has left in order.
+  // Returns true if a rank has left properly.
   virtual bool has_left(int rank) noexcept = 0;
   // Returns its farewell. Empty before, or without one. Throws std::bad_alloc.
   virtual std::string farewell_of(int rank) = 0;
@@ -102,7 +102,7 @@ class Network {
   virtual void look_for_losses() noexcept = 0;
 
   virtual void abort(std::string_view reason) noexcept = 0;  // notifies all peers
-  // Sends the last message to all peers: this rank leaves in order. `farewell` is cut at
+  // Sends the last message to all peers: this rank leaves properly. `farewell` is cut at
   // kMostFarewell.
   virtual void leave(std::string_view farewell) noexcept = 0;
   // Returns true if the systems of all peers have received all data. Peers that have left, are

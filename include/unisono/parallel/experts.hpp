@@ -41,7 +41,8 @@ namespace unisono {
 
 // The layout of the rows that a rank receives.
 //   expert_major  the rows of an expert are contiguous, ordered by source rank, token and place
-//                 among the k; each expert begins at a multiple of the alignment, after zeros
+//                 among the k; each expert begins at a multiple of the alignment, and rows of
+//                 zeros fill the gaps
 //   rank_major    one row for each source rank and token, however many of its experts are here;
 //                 experts() lists them. The caller sums over this rank's experts, with weights
 //   flat          one row for each source rank, token and place among the k, without gaps

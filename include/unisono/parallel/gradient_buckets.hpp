@@ -8,7 +8,7 @@
 // the order in which rank 0's gradients became ready.
 //
 // Threads: one thread at a time. ready() may be called while other operations of the communicator
-// are in progress, in the same order on all ranks.
+// are in progress. All ranks must start these operations and call ready() in the same order.
 #pragma once
 
 #include <cstddef>

@@ -76,9 +76,9 @@ Overlapped then_reduce_scatter(
                                      detail::write_rows<ElementOf<Shard>>(compute, width));
 }
 
-// Collective. Sums over the ranks: compute(rows, out) writes this rank's summand of these rows into
-// `whole`, which holds the sums afterwards. The rows are cut into `blocks`; one block is summed
-// while the next one is computed.
+// Collective. Sums over the ranks: compute(rows, out) writes this rank's summand of these rows to
+// `out`, a part of `whole`. Afterwards `whole` holds the sums. `blocks` is the number of blocks of
+// rows; one block is summed while the next one is computed.
 // Shapes: `whole`: all rows.
 template <OutBuffer Whole>
 Overlapped then_all_reduce(

@@ -59,8 +59,8 @@ class UNISONO_EXPORT PipelineSchedule {
   // The stages that a microbatch passes, in order: one sequence, or two if the ranks hold the model
   // twice (DualPipe).
   std::vector<std::vector<int>> chains() const;
-  // The number of unread messages that a lane can hold; at least the number that the verification
-  // needs.
+  // The number of unread messages that a lane (the messages from one rank to another in one
+  // direction of the pass) can hold; at least the number that the verification needs.
   int capacity() const;
   // The actions of a rank in order, such as "0F0" or "0SEND_F0".
   std::vector<std::string> actions_of(int rank) const;
@@ -139,15 +139,16 @@ struct ActionTime {
 };
 
 // Runs a schedule on the ranks of a communicator (usually an axis of a mesh). Sends and receives
-// are asynchronous and progress while computations run; forward and backward messages use separate
-// groups, unless the schedule has one lane for both. Each lane receives as many messages ahead as
-// the schedule's capacity.
+// are asynchronous and progress while computations run. The messages from one rank to another form
+// two queues, called lanes: one for forward and one for backward messages, each with its own group.
+// If the schedule says so, both share one lane. On each lane up to capacity() receives are posted
+// ahead.
 //
 // Threads: one thread at a time.
 //
-// Errors of run_step(): exceptions of callbacks; timeout, peer_lost and aborted, naming the action
-// that was waited for and the rank that owes it, after which the world is unusable; usage if a
-// callback calls run_step(), or after a failed step.
+// Errors of run_step(): exceptions of callbacks; timeout, peer_lost and aborted, which name the
+// awaited action and the rank that owes it, and leave the world unusable; usage if a callback calls
+// run_step(), or after a failed step.
 class UNISONO_EXPORT Pipeline {
  public:
   // Collective. The ranks agree on the schedule and the shapes.

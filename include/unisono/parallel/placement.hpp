@@ -15,7 +15,7 @@
 //   Shard(a) -> Shard(b)     all_to_all        Ulysses (sequence <-> heads), transposes
 //   Replicate -> Shard(d)    none              a slice
 //   Shard(d) -> Partial      none              a slice among zeros
-//   Replicate -> Partial     none              rank 0 keeps it, others have zeros; only on request
+//   Replicate -> Partial     none              rank 0 keeps it, others have zeros; needs an option
 #pragma once
 
 #include <cstddef>

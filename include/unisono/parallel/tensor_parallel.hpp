@@ -109,11 +109,11 @@ UNISONO_EXPORT void vocabulary_embedding_backward(const Communicator& axis, std:
                                                   AnySpan table_gradient);
 
 // Collective. Computes the cross entropy without gathering logits. `logits` holds this rank's part
-// of the vocabulary for each token and becomes its gradient times `scale`, each element rounded
-// once. f8 holds few gradients: they vanish below 2^-10 (f8e4m3) or 2^-17 (f8e5m2), so choose
+// of the vocabulary for each token. The call replaces each logit by its gradient times `scale`,
+// rounded once. In f8, gradients below 2^-10 (f8e4m3) or 2^-17 (f8e5m2) become zero, so choose
 // `scale` accordingly. Costs two all_reduces, of 4 and of 16 bytes per token.
-// Sums of exponentials are integers, exact in any order: the same bits for any number of ranks and
-// in cross_entropy(). Their unit is 2^-(62 - log2(vocabulary)).
+// Exponentials are summed as integers with the unit 2^-(62 - log2(vocabulary)). Such sums are exact
+// in any order, so the result has the same bits for any number of ranks and in cross_entropy().
 // Shapes: `losses`: one per token, on all ranks.
 // In place: `logits` always.
 // Errors: usage, those of Communicator::run().

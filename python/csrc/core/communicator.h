@@ -133,7 +133,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
 // The exception of unisono._errors that stands for it.
 py::object to_python(const unisono::Error& error);
 
-// Python's handle, which leaves in order at the end of the process.
+// Python's handle, which leaves properly at the end of the process.
 std::shared_ptr<Comm> adopt(unisono::Communicator communicator);
 std::shared_ptr<Comm> adopt(std::shared_ptr<unisono::Communicator> communicator);
 

@@ -55,7 +55,7 @@ def _load():
 
     core = importlib.import_module("unisono._core")
     if "_loaded" not in globals():
-        # A process that ends without close() leaves in order, and is not taken for one that died.
+        # A process that ends without close() leaves properly, and is not taken for one that died.
         atexit.register(core._close_all)
         globals()["_loaded"] = True
     return core

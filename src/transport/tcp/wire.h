@@ -33,7 +33,7 @@ inline constexpr std::size_t kHeaderBytes = 64;
 enum class FrameKind : std::uint8_t {
   message = 1,
   credit,  // only updates `released`
-  leave,   // the last frame of a peer that leaves in order; the payload is its farewell
+  leave,   // the last frame of a peer that leaves properly; the payload is its farewell
   abort,   // the world ends; the payload is the reason
 };
 

@@ -12,8 +12,8 @@
 //    "num_threads_per_block": 1024, "use_double_scratch_buffer": false, "buffer_alignment": 16,
 //    "min_message_size": 0, "max_message_size": 8589934560}
 //
-// What an operation calls channel 0 or buffer 0 is the first one of its thread block's lists; what
-// a thread block calls so, the first one of its GPU's.
+// Numbers are local: an operation's channel and buffer numbers index the lists of its thread block,
+// and a thread block's numbers index the lists of its GPU.
 #pragma once
 
 #include <string>
@@ -24,15 +24,15 @@
 
 namespace unisono::mscclpp {
 
-// Is it one of these, and not a schedule of unisono?
+// Returns true for an execution plan, false for a schedule of unisono.
 bool is_plan(std::string_view text);
 
 // GPUs, chunks, channels and semaphores of the result are in range, and its buffers are those of
-// the collective. What a plan may say and this does not read is refused by its name: packets (LL),
-// channels of ports and switches, pipelines, groups of thread blocks.
+// the collective. Fails for features that unisono does not support, naming them: packets (LL),
+// port and switch channels, pipelines, groups of thread blocks.
 Parsed<ExecutionPlan> parse_plan(std::string_view text);
 
-// Only what the executor reads.
+// Writes only the keys that the executor reads.
 std::string to_json(const ExecutionPlan& plan);
 
 }  // namespace unisono::mscclpp

@@ -445,15 +445,15 @@ class Slow {
               say_ranks(finding.ranks), over, percent(share(us)));
     } else {
       finding.text =
-          say("the fullest rank of an all_to_all gets {:.1f} times the mean, another one "
-              "each time: these exchanges take {} of the time",
+          say("in each all_to_all a different rank receives the most, {:.1f} times the mean: "
+              "these exchanges take {} of the time",
               "all_to_all 中收到最多的 rank 是平均的 {:.1f} 倍，每次不同：这些交换占时间的 {}",
               ratio / weight, percent(share(us)));
     }
     finding.next = say(
-        "place the experts anew, or copy the fullest: unisono plan places experts by "
-        "counts (docs/guides/experts.md)",
-        "请重新放置专家或复制最满的专家：unisono plan 按计数放置专家（docs/guides/experts.md）");
+        "place the experts again, or replicate those with the most tokens: balance() does "
+        "both (docs/guides/experts.md)",
+        "请重新放置专家，或复制 token 最多的专家：balance() 两者都做（docs/guides/experts.md）");
     return finding;
   }
 

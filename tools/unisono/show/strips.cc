@@ -1,7 +1,8 @@
-// Provenance strips. A row is a chunk (all_to_all: the blocks for one rank, as a strip over the
-// ranks that they are from), a column a rank; a cell's strip says whose contributions it holds, and
-// `>r` that it is sent to rank r in this step. Where there are counts, a block is as wide as it is
-// long. The page of `unisono view` draws the same rows and strips.
+// Provenance strips: a grid with a row per chunk and a column per rank. The strip in a cell shows
+// which ranks' contributions the chunk contains there; `>r` marks a chunk that is sent to rank r in
+// this step. For all_to_all, a row contains the blocks for one rank, and its strip has one place
+// per source rank. With counts, a block's width is proportional to its length. The page of
+// `unisono view` draws the same rows and strips.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -83,7 +83,7 @@ def _leave_with_worker(_=None):
 
 
 def _leave():
-    """Leaves in order at the end of a process without destroy_process_group().
+    """Leaves properly at the end of a process without destroy_process_group().
 
     Peers do not mistake it for a crash. Messages that they still need arrive first. A worker that an
     exception ends does not wait for them: peers may wait for other calls of this rank.
