@@ -1,4 +1,4 @@
-// Dissemination barrier: in step k every rank tells the rank 2^k places on who has arrived.
+// Dissemination barrier: in step k every rank notifies the rank 2^k places ahead.
 //
 //   steps    ceil(log2(n))
 //   sent     ceil(log2(n)) tokens of no bytes per rank

@@ -30,14 +30,14 @@ struct ExpertPlaces {
   std::vector<double> load_of_rank;               // replicas share their expert's load evenly
 };
 
-// Local. Places experts. `loads`: the tokens that chose each expert (Routing::chosen(), or a mean
+// Local. Places experts. `loads`: how many tokens chose each expert (Routing::chosen(), or a mean
 // over time). Every rank gets the same number of physical experts and no expert twice. The experts
-// of a group stay on one host, so that a router limited to few groups sends to few hosts, if the
-// hosts divide the groups and a rank has no more physical experts than its host has experts;
-// otherwise groups and hosts are ignored. Deterministic: ranks with the same loads get the same
-// result.
+// of a group stay on one host, so that a router limited to few groups sends to few hosts. This
+// requires that `groups` is a multiple of `hosts`, and that a rank gets at most experts / hosts
+// physical experts; otherwise groups and hosts are ignored. Deterministic: ranks with the same
+// loads get the same result.
 // Threads: any.
-// Errors: usage (ranks that do not divide the physical experts, fewer physical experts than
+// Errors: usage (physical experts that are no multiple of the ranks, fewer physical experts than
 // experts, negative or non-finite loads, ...).
 // Source: the greedy method of EPLB (DeepSeek-AI, 2025): groups to hosts, replicas to the heaviest
 // experts, experts to the least loaded ranks, always the heaviest first. Without groups, experts
