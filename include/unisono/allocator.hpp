@@ -4,9 +4,9 @@
 //   std::vector<float, unisono::allocator<float>> gradients(count, memory);
 //
 // Peers on this host read such a container directly. Every allocation is a region of its own, made
-// of whole pages, and costs some system calls and a message to every peer; use it for few, large,
-// long-lived containers. A container keeps its communicator: the rank leaves the world when both
-// are gone.
+// of whole pages, and costs some system calls and a message to every peer. So use the allocator for
+// few, large, long-lived containers. A container keeps its communicator's world open: the rank
+// leaves the world when the communicator and all such containers are destroyed.
 //
 // Threads: any.
 // Errors: those of Communicator::allocate(); after an abort no container can grow.

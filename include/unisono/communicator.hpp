@@ -195,7 +195,8 @@ class UNISONO_EXPORT Communicator {
   // as run_async() returns.
   // Shapes: see the table in call.hpp.
   // In place: see the top of this header.
-  // Errors: usage before anything is sent; peer_lost, timeout, mismatch and aborted on all ranks.
+  // Errors: usage, thrown before anything is sent; peer_lost, timeout, mismatch and aborted, which
+  // all ranks get.
   void run(const Call& call);
   Request run_async(const Call& call);
   Plan plan(const Call& call);
@@ -360,12 +361,13 @@ class UNISONO_EXPORT Communicator {
   }
   Request barrier_async() { return run_async({.collective = Collective::barrier}); }
 
-  // Sends to or receives from one rank. Messages with one tag between two ranks arrive in order.
-  // send() may return before the receive begins if the message fits into the lane's buffer (at most
-  // 256 KiB); a longer message waits for the receiver. recv() returns the length of the message,
-  // which may be less than that of the buffer.
+  // Sends to or receives from one rank. Messages with the same tag between two ranks arrive in
+  // order. send() may return before the receive begins if the message fits into the lane's buffer
+  // (at most 256 KiB); a longer message waits for the receiver. recv() returns the length of the
+  // message, which may be less than the length of the buffer.
   // Units: bytes.
-  // Threads: one thread at a time, also while another thread makes collective calls.
+  // Threads: one thread at a time may send or receive; another thread may make collective calls
+  // meanwhile.
   // Errors: usage; mismatch if the message is longer than the buffer, timeout, peer_lost and
   // aborted, on all ranks.
   void send(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);

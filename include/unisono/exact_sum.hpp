@@ -1,6 +1,7 @@
-// Exact sums of floats, rounded once at the end: the same bits in any order, for any distribution
-// of the numbers over ranks, and so under every layout. For scalars, such as a loss or the norm of
-// all gradients; TreeSum is for vectors.
+// Exact sums of floats, rounded once at the end. The result has the same bits for any order of the
+// numbers and any distribution of them over ranks, and therefore for any parallel layout of a
+// model. Use ExactSum for scalars, such as a loss or the norm of all gradients, and TreeSum for
+// vectors.
 //
 //   unisono::ExactSum squares;
 //   squares.add_squares(gradients_of_this_rank);
@@ -34,8 +35,8 @@ class UNISONO_EXPORT ExactSum {
   // Errors: those of Communicator::run().
   void all_reduce(Communicator& communicator);
 
-  // Local. Returns the sum, rounded to the nearest double. Infinite or not a number if an addend
-  // is, as a sum of doubles would be.
+  // Local. Returns the sum, rounded to the nearest double. Infinite addends and NaNs have the same
+  // effect as in a sum of doubles.
   double value() const;
 
   static constexpr std::size_t kWords = 25;

@@ -1,4 +1,4 @@
-// Flat barrier: every rank tells every other that it has arrived.
+// Flat barrier: every rank notifies every other rank.
 //
 //   steps    n-1: in step s to the rank s places on
 //   sent     n-1 empty messages per rank

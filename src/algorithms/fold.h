@@ -1,9 +1,9 @@
-// Any number of ranks for algorithms that want a power of two, or another number of them that is at
-// least half of all.
+// Lets algorithms that need a certain number of participants, usually a power of two, run on n
+// ranks. At least half of the ranks must participate.
 //
-// With n = power + rest, the first 2*rest ranks form pairs. The even one of a pair hands its part
-// to the odd one and waits; the odd one and all ranks behind the pairs are the participants, which
-// have positions 0..power-1 in rank order.
+// With n = power + rest, the first 2*rest ranks form pairs. The even rank of a pair hands its part
+// to the odd rank and waits. The odd ranks of pairs and all ranks behind the pairs participate. In
+// rank order they have the positions 0..power-1.
 #pragma once
 
 #include "algorithms/shapes.h"
@@ -29,8 +29,8 @@ struct Fold {
     }
     return rank % 2 == 1 ? rank / 2 : -1;
   }
-  // The first of the ranks that a position stands for: its own, and that of its pair. All ranks of
-  // positions [a, b) are [first_rank(a), first_rank(b)).
+  // The first of the ranks that a position stands for: the participant and the rank that waits for
+  // it. The positions [a, b) stand for the ranks [first_rank(a), first_rank(b)).
   constexpr int first_rank(int position) const {
     return position < rest ? 2 * position : position + rest;
   }

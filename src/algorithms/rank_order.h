@@ -1,10 +1,12 @@
-// Reduction in rank order: the shape that every flat reduction has.
+// Reduction in rank order, which every flat reduction uses.
 //
-// At an owner, the contributions of ranks 0, 1, ..., n-1 go into one scratch cell, one step each,
-// always from the input of the rank: the first replaces, the others reduce, the owner's own among
-// them as a local move. A last local move copies the scratch cell to the output. So the result has
-// the same bits whoever computes it, no output is written before all inputs of the owner are read
-// (in place), and the engine can make one pass over n sources of the chain.
+// The owner of a chunk receives the inputs of ranks 0, 1, ..., n-1 into one scratch cell, one per
+// step. The input of rank 0 replaces the cell, and the others are added to it; the owner's own
+// input is a local move. A last local move copies the scratch cell to the output. Therefore
+//
+//   - the result has the same bits on every owner;
+//   - an owner writes no output before it has read all of its inputs, so calls in place are right;
+//   - the engine can read all n inputs in one pass.
 #pragma once
 
 #include <source_location>

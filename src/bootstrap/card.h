@@ -1,5 +1,6 @@
 // Business cards: what ranks on several hosts tell each other when they connect, and the frames for
-// them. Cards are sent over connections that have proved the token.
+// them. Cards are sent over connections whose peers have proved that they
+// know the token.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
-// Connects ranks on several hosts. Rank 0 listens at an address that all ranks know; each other
-// rank proves the token there and sends its card; when all cards are in, every rank gets all of
-// them: two messages per rank. Ranks that can already communicate exchange their cards that way,
-// without a rendezvous. Then the ranks on different hosts connect directly.
+// Connects ranks on several hosts. Rank 0 listens at an address that all ranks know. Each other
+// rank connects to it, proves that it knows the token, and sends its card (bootstrap/card.h). When
+// rank 0 has all cards, it sends them to every rank, so each rank sends and receives one message.
+// With ConnectOptions::bootstrap the ranks exchange their cards through that function instead.
+// Then ranks on different hosts connect directly.
 #pragma once
 
 #include <functional>

@@ -49,9 +49,9 @@ class CoreContention {
   Count runnable_;
   ShortSlices slices_;
   std::atomic<bool> on_ = false;
-  std::atomic<int> quick_ = 0;  // consecutive quick yields while it is on
+  std::atomic<int> quick_ = 0;  // consecutive quick yields while it is off
   std::atomic<int> more_ = 0;   // consecutive slow yields during which more threads than `own` ran
-  std::atomic<int> calm_ = 0;   // consecutive quick yields
+  std::atomic<int> calm_ = 0;   // consecutive quick yields while it is on
   std::atomic<Clock::rep> pause_ = 0;
   std::atomic<Clock::rep> probe_at_ = 0;
   std::atomic<Clock::rep> give_back_at_ = kNever;  // the short slices, while it is off

@@ -294,7 +294,7 @@ std::shared_ptr<World> shrink(World& world, int timeout_ms, bool quorum) {
   if (world.membership().shrunk()) {
     throw Error(
         ErrorCode::usage,
-        "shrink() has already made a communicator of the remaining ranks\ncontinue with that one",
+        "shrink() has already made a communicator of the remaining ranks\nuse that communicator",
         {.rank = world.rank()});
   }
   world.membership().abort().raise(ErrorCode::aborted, world.rank(),

@@ -52,14 +52,13 @@ std::string_view to_string(Advice advice) {
       return "all ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE "
              "and the algorithms that their calls name";
     case Advice::same_max_error:
-      return "all ranks must bear the same error, by one algorithm: compare their "
-             "UNISONO_MAX_ERROR, UNISONO_ALGORITHM and what their calls say";
+      return "all ranks must use the same max_error and algorithm: compare their "
+             "UNISONO_MAX_ERROR, UNISONO_ALGORITHM and the arguments of their calls";
     case Advice::same_counts:
-      return "each rank must have the same count on all ranks: they differ, although their sum "
-             "does "
-             "not";
+      return "all ranks must pass the same list of counts: the lists differ, although their sums "
+             "are equal";
     case Advice::same_factor:
-      return "all ranks must give premul_sum the same factor";
+      return "all ranks must pass the same factor to premul_sum";
     case Advice::same_group:
       return "in group() too, where several all_reduces became this one, each must have the same "
              "count";

@@ -1,4 +1,5 @@
-// Cells: what a move reads and writes. Shared by the proofs, and of use to whoever runs a schedule.
+// Cells: the places that moves read and write. The proofs use them, and so can code that runs a
+// schedule.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +25,14 @@ std::string_view to_string(Buffer buffer);
 // Dense and unique within a schedule.
 std::uint64_t cell_key(const Schedule& schedule, Cell cell);
 
-// The output chunk of `rank` that lies on its input chunk when the call is in place, -1 if none
-// does: the chunk itself where the rank has both; for all_to_all the chunk of the opposite
-// direction, because block d of the output lies on block d of the input. A barrier has no buffers
-// that could lie on each other.
+// Returns the output chunk of `rank` that occupies the memory of `input_chunk` in a call in place,
+// or -1 if there is none. It is the same chunk, if `rank` has it as input and as output. For
+// all_to_all, block d of the output occupies block d of the input, so it is the chunk that rank d
+// sends to `rank`. A barrier has no buffers.
 int chunk_in_place(const Schedule& schedule, int rank, int input_chunk);
 
-// The steps in which cells are first written. Before and in that step a cell reads as the input.
+// The step in which each cell is first written. Up to and in this step, reading the cell yields the
+// input.
 class FirstWrites {
  public:
   explicit FirstWrites(const Schedule& schedule);

@@ -35,8 +35,9 @@ class Writer {
         ranks_(static_cast<int>(calls_.size())),
         rates_(planner::rates_of(device, precision)) {}
 
-  // A call that several ranks share is written when the first of its ranks comes to it. Items of a
-  // rank keep their order: whoever is in front waits until the others have written what is before.
+  // A call that several ranks share is written when the first of these ranks reaches it. The items
+  // of each rank keep their order, so that rank waits until the others have written their earlier
+  // items.
   std::string write() {
     out_ = "{\"format\": " + json_string(network_model::kWorkloadFormat) +
            ", \"ranks\": " + std::to_string(ranks_) + ",\n \"items\": [";

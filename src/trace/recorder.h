@@ -1,11 +1,11 @@
-// The recording of one rank: asked for by UNISONO_RECORD, made when the rank is connected, read by
-// whoever started the job (tools/unisono/record). Memory and names are set up here, so that what
-// runs between two messages only writes (trace/trace_writer.h).
+// The recording of one rank. UNISONO_RECORD requests it, connecting creates it, and the launcher
+// reads it (tools/unisono/record). Memory and names are set up here, so that the code between two
+// messages only writes (trace/trace_writer.h).
 //
-// A recording that cannot be made ends no job: the job goes on without it, and one line on stderr
-// says what is lost, as it says once that a file of 64 MiB gets no more recordings. But the file is
-// mapped, so that it has everything when the process is killed: whoever makes it shorter meanwhile
-// ends the process (SIGBUS). Removing it does not.
+// If a recording cannot be made, the job continues without it, and one line on stderr reports what
+// is lost. One line also reports that a file of 64 MiB gets no more recordings. The file is mapped,
+// so that it is complete even if the process is killed. Truncating the file while the job runs
+// kills the process (SIGBUS); removing the file is harmless.
 #pragma once
 
 #include <cstddef>

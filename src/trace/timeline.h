@@ -12,7 +12,7 @@
 
 namespace unisono::trace {
 
-// When the processes of a job ended, as whoever started them saw it.
+// The times at which the processes of a job ended, as seen by the launcher.
 struct ProcessEnds {
   std::uint64_t clock = 0;            // as in RankRecord
   std::vector<std::int64_t> ns = {};  // by rank, of CLOCK_MONOTONIC; may be empty

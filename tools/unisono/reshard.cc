@@ -94,10 +94,10 @@ const Command kReshardCommand = {
         "verify proves that each element of each target is written once, from the right source "
         "element, after its data have arrived, and computes the fewest bytes from the layouts "
         "alone. Exit code 1: the plan is wrong.\n\n"
-        "sim plays the messages on the links of a topology and compares the time with the time "
-        "that the bytes need at least: into each rank, and once into each host.\n\n"
-        "All three print what the rank that sends most sends, and the least that it must send in "
-        "any plan with the fewest bytes.",
+        "sim plays the messages on the links of a topology and compares the time with a lower "
+        "bound: the time that the bytes need into each rank, and once into each host.\n\n"
+        "All three print the bytes that the busiest sender sends, and the least that it must send "
+        "in any plan with the fewest bytes.",
     .options = kReshardOptions,
     .run = run_reshard};
 

@@ -114,7 +114,8 @@ struct UNISONO_EXPORT ContextAxes {
 // log_sum: [batch, rows, heads].
 // In place: outputs must not overlap any other buffer.
 // Errors: usage if the size of the Ulysses axis does not divide the heads and the key-value heads,
-// or if a rank of a ring has a part of a block; those of Communicator::run().
+// or if ContextAxes::blocks is set and a ring's rank would hold only part of a block; those of
+// Communicator::run().
 UNISONO_EXPORT void context_attention(const ContextAxes& axes, const AttentionShape& shape,
                                       std::size_t length, const AttentionKernel& kernel,
                                       ConstAnySpan query, ConstAnySpan key, ConstAnySpan value,

@@ -30,15 +30,15 @@ struct ExpertPlaces {
   std::vector<double> load_of_rank;               // replicas share their expert's load evenly
 };
 
-// Local. Places experts. `loads`: the tokens that chose each expert (Routing::chosen(), or a mean
+// Local. Places experts. `loads`: how many tokens chose each expert (Routing::chosen(), or a mean
 // over time). Every rank gets the same number of physical experts and no expert twice. The experts
 // of a group stay on one host, so that a router limited to few groups sends to few hosts. This
-// needs a number of groups that is a multiple of `hosts`, and at most as many physical experts per
-// rank as there are experts per host; otherwise groups and hosts are ignored. Deterministic: ranks
-// with the same loads get the same result.
+// requires that `groups` is a multiple of `hosts`, and that a rank gets at most experts / hosts
+// physical experts; otherwise groups and hosts are ignored. Deterministic: ranks with the same
+// loads get the same result.
 // Threads: any.
-// Errors: usage (a number of physical experts that is not a multiple of `ranks`, fewer physical
-// experts than experts, negative or non-finite loads, ...).
+// Errors: usage (physical experts that are no multiple of the ranks, fewer physical experts than
+// experts, negative or non-finite loads, ...).
 // Source: the greedy method of EPLB (DeepSeek-AI, 2025): groups to hosts, replicas to the heaviest
 // experts, experts to the least loaded ranks, always the heaviest first. Without groups, experts
 // and replicas are then swapped between ranks while that evens out the loads. EPLB may place an

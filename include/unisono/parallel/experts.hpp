@@ -262,9 +262,10 @@ class UNISONO_EXPORT ExpertExchange {
 
   // Collective. Computes the gradients of combine(): rows_gradient[row] = weight *
   // out_gradient[token] (zero for padding); weights_gradient[t][j] = the inner product of
-  // out_gradient[t] and the row of place j (0 if there is none), in f32, in the order of this
-  // machine's instruction set. rank_major computes only the first. The gradient of dispatch() is
-  // combine() of the rows' gradients without weights.
+  // out_gradient[t] and the row of token t's place j (0 if there is no such row). The inner product
+  // is summed in f32; its order, and so its last bits, depend on the CPU's vector width. rank_major
+  // computes rows_gradient only. To get the gradient of dispatch(), call combine() with the rows'
+  // gradients and without weights.
   // Shapes: see CombineGradient.
   // In place: no output may overlap another buffer.
   // Errors: those of combine().

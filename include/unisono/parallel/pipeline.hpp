@@ -1,10 +1,10 @@
-// Pipeline parallelism: schedules, which are data, and a runner that executes one with a model's
-// computations.
+// Pipeline parallelism: schedules, which are data, and a runner that executes a schedule with a
+// model's computations.
 //
 // A model is cut into stages, each stage is on a rank, and microbatches pass through the stages
-// forward and then backward. The schedule gives the order of each rank's actions. It is verified
-// across the ranks when it is read, so that the ranks cannot deadlock, whatever the order in which
-// messages arrive.
+// forward and then backward. The schedule gives the order of each rank's actions. Every schedule is
+// verified across all ranks when it is made or parsed. The ranks therefore cannot deadlock,
+// whatever the order in which messages arrive.
 //
 //   auto schedule = PipelineSchedule::by_name("zb-h1", {.ranks = 4, .microbatches = 8});
 //   Pipeline pipeline(comm, schedule, {{.stage = comm.rank(), .output = hidden}}, callbacks);

@@ -2,16 +2,16 @@
 // inference engine.
 //
 // Both meshes consist of ranks of one communicator. They may be the same, overlap, or be disjoint.
-// A plan says which rank sends which elements to which rank. It is made once and run any number of
-// times, over many tensors at once:
+// A plan says which rank sends which elements to which rank. It covers many tensors, and can be run
+// any number of times:
 //
-//   - a target rank takes an element from its own memory if it is there, otherwise from a rank on
-//     its host if one has it;
-//   - a host receives each element at most once, and its ranks pass it on to each other;
-//   - among ranks with the same elements, the one with the least to send sends, and a rank that has
-//     received elements may pass them on;
-//   - summands (Partial on the source) are sent once each to one rank, which adds them in the order
-//     of the source mesh, rounds once, and sends the sum on.
+//   - a target rank takes an element from its own memory if it holds the element, otherwise from a
+//     rank on its host that holds it, otherwise from another host;
+//   - a host receives each element at most once, and its ranks pass the element on to each other;
+//   - if several ranks hold an element, the sender is the rank that has the least other data to
+//     send; a rank that has received an element may pass it on;
+//   - for a tensor that is Partial on the source mesh, one rank receives each summand once, adds
+//     the summands in the order of the source mesh, rounds once, and sends the sum on.
 #pragma once
 
 #include <cstddef>

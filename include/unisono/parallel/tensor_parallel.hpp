@@ -86,12 +86,12 @@ struct HeadShare {
   std::size_t heads_per_key = 1;  // query heads per key-value head, in the whole model
   std::size_t offset = 0;  // query heads of the first key-value head that are on earlier ranks
   // Returns the local key-value head of the local query head `head`. It is not head *
-  // key_value.count / query.count if the ranks do not divide the key-value heads.
+  // key_value.count / query.count if the number of ranks does not divide the key-value heads.
   std::size_t key_value_of(std::size_t head) const { return (offset + head) / heads_per_key; }
 };
 // Local. Returns the heads of a rank. Heads may be uneven.
 // Errors: usage if the key-value heads do not divide the heads, if a rank would have none, or, with
-// `even`, if the ranks do not divide the heads.
+// `even`, if the number of ranks does not divide the heads.
 UNISONO_EXPORT HeadShare head_share(std::size_t heads, std::size_t key_value_heads, int ranks,
                                     int rank, bool even = false);
 
@@ -134,9 +134,9 @@ struct Candidate {
   float logit = 0;
   std::int32_t token = 0;
 };
-// Collective. Returns the `count` most likely tokens of one position, the likeliest first (of equal
-// ones the lower token), the same on all ranks. `logits` is this rank's part. Costs one all_gather
-// of `count` candidates per rank.
+// Collective. Returns the `count` most likely tokens of one position, the likeliest first; among
+// equal logits the lower token comes first. All ranks get the same result. `logits` is this rank's
+// part of the vocabulary. Costs one all_gather of `count` candidates per rank.
 // Errors: usage, those of Communicator::run().
 UNISONO_EXPORT std::vector<Candidate> top_candidates(Communicator& axis, std::size_t vocabulary,
                                                      ConstAnySpan logits, std::size_t count);

@@ -189,9 +189,9 @@ std::string address_of(c10d::Store& store) {
   return (bare_v6 ? "[" + host + "]" : host) + ":" + std::to_string(tcp->getPort());
 }
 
-// Looks at the worlds that were open when a group began to be made: who has died there, and is a
-// member of this one, will hardly come. Not of those whose end an operation has told already:
-// whoever goes on after that knows who is left.
+// Watches the worlds that were open when the making of a group began. A member of the group that
+// has died in one of these worlds will hardly join. Worlds whose end an operation has already
+// reported are not watched, because a program that continues after the report knows the survivors.
 class Watch {
  public:
   explicit Watch(const Meeting& meeting)

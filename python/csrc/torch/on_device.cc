@@ -252,7 +252,8 @@ bool DeviceWork::wait(std::chrono::milliseconds timeout) {
   return true;
 }
 
-// Ended from the beginning: whoever takes its value has a stream that waits.
+// Returns a future that is already complete. Taking its value makes the taker's current stream wait
+// for the device.
 c10::intrusive_ptr<c10::ivalue::Future> DeviceWork::getFuture() {
   const std::lock_guard lock(mutex_);
   if (future_ == nullptr) {

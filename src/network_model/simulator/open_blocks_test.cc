@@ -87,7 +87,7 @@ TEST(OpenBlocks, AreMadeWhenTheFirstComesAndDroppedWhenTheLastHasLeft) {
   EXPECT_EQ(opened.source->asked().size(), 4U);  // none is made twice
 }
 
-// The second block is made while somebody is at the first one, whoever waits for it.
+// Makes the second block while an actor is at the first one.
 class AheadSource : public CountingSource {
  public:
   explicit AheadSource(bool fails) : CountingSource(3), fails_(fails) {}

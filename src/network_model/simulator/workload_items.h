@@ -15,7 +15,7 @@ namespace unisono::network_model {
 
 inline constexpr std::int64_t kMostWorkItems = 1'000'000;
 inline constexpr const char* kTooManyWorkItems =
-    "more than 1000000 items, or 50000000 ranks in all of them";
+    "more than 1000000 items, or more than 50000000 ranks and dependencies in total";
 
 class WorkloadItems {
  public:

@@ -49,7 +49,8 @@ TEST(WorkloadJson, SaysWhatIsWrong) {
   expect_failure(R"({"compute_us": 1, "group": []})", "/items/0/group",
                  "a group needs at least one rank");
   expect_failure(R"({"compute_us": 1, "repeat": 999999}, {"compute_us": 1, "repeat": 2})",
-                 "/items/1", "more than 1000000 items, or 50000000 ranks in all of them");
+                 "/items/1",
+                 "more than 1000000 items, or more than 50000000 ranks and dependencies in total");
   expect_failure(R"({"compute_us": 1, "repeat": 0})", "/items/0/repeat", "0 is not in 1..1000000");
   expect_failure(R"({"compute_us": 1, "grop": [0]})", "/items/0",
                  "unknown key \"grop\", did you mean \"group\"?");
@@ -213,7 +214,7 @@ TEST(WorkloadJson, BlocksAreRepeated) {
   expect_failure(R"({"repeat": 1000000, "items": [{"repeat": 1000000, "items":
                      [{"compute_us": 1, "group": [0]}]}]})",
                  "/items/0/items/0/items/0",
-                 "more than 1000000 items, or 50000000 ranks in all of them");
+                 "more than 1000000 items, or more than 50000000 ranks and dependencies in total");
 }
 
 TEST(WorkloadJson, BoundsWhatItemsWaitFor) {
@@ -223,7 +224,8 @@ TEST(WorkloadJson, BoundsWhatItemsWaitFor) {
              std::to_string(stream) + "}";
   }
   expect_failure(items + R"(, {"compute_us": 1, "group": [0], "repeat": 999000, "after": "x"})",
-                 "/items/64", "more than 1000000 items, or 50000000 ranks in all of them");
+                 "/items/64",
+                 "more than 1000000 items, or more than 50000000 ranks and dependencies in total");
 }
 
 TEST(WorkloadJson, SaysWhatIsWrongWithMessages) {
@@ -300,7 +302,8 @@ TEST(WorkloadJson, CountsTheItemsOfAFamilyBeforeTheyAreMade) {
           {"collective": "all_reduce", "algorithm": "ring", "bytes": 4, "group": {"size": 1}},
           {"compute_us": -1}]})");
   EXPECT_EQ(parsed.position, "/items/0");
-  EXPECT_EQ(parsed.message, "more than 1000000 items, or 50000000 ranks in all of them");
+  EXPECT_EQ(parsed.message,
+            "more than 1000000 items, or more than 50000000 ranks and dependencies in total");
 }
 
 TEST(WorkloadJson, ANameThatComesTwiceIsWaitedForOnce) {

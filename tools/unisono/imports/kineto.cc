@@ -1,9 +1,9 @@
 // Traces of PyTorch's profiler (Kineto): events with a category, a time and arguments.
 //
-// What takes the time of a collective is its kernel. Newer versions of PyTorch write the collective
-// into the kernel's arguments. Older ones do not; there the annotation nccl:all_reduce of the CPU
-// says it, whose own time is that of the launch. A backend of the CPU has annotations alone, and
-// they take the collective's time.
+// On a device, the kernel takes the collective's time. Newer versions of PyTorch write the name of
+// the collective into the kernel's arguments. For older versions the name comes from the CPU's
+// annotation ("nccl:all_reduce"), whose duration is only that of the launch. A CPU backend has no
+// kernels; its annotations last as long as the collective.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,11 +32,11 @@ struct Span {
   double end = 0;
 };
 
-// An event of the trace that speaks of a collective.
+// An event of the trace that belongs to a collective.
 struct Event {
   const json* arguments = nullptr;
   Span span = {};
-  std::string name = {};     // of the collective, or of a kernel that does not say it
+  std::string name = {};     // of the collective, or of the kernel if that is all it contains
   std::string backend = {};  // of an annotation
   std::pair<std::string, std::string> thread = {};
   bool is_taken = false;
@@ -60,7 +60,7 @@ std::int64_t id_in(const json& arguments, const char* key) {
   return static_cast<std::int64_t>(std::clamp(number(member(arguments, key), -1), -1.0, 1e15));
 }
 
-// By its name in small letters: ncclDevKernel_..., ncclKernel_..., rcclGenericKernel, hcom_...
+// `kernel`: the name in lower case. Such as ncclDevKernel_..., rcclGenericKernel, hcom_...
 bool is_of_collectives(const std::string& kernel) {
   return kernel.find("nccl") != std::string::npos || kernel.find("rccl") != std::string::npos ||
          kernel.find("msccl") != std::string::npos || kernel.find("oneccl") != std::string::npos ||
@@ -89,8 +89,8 @@ bool can_be_of(const std::string& kernel, const std::string& collective) {
 
 // The events of a trace, by kind.
 struct Events {
-  std::vector<Event> described = {};  // kernels that say their collective
-  std::vector<Event> bare = {};       // kernels of NCCL that do not
+  std::vector<Event> described = {};  // kernels that name their collective
+  std::vector<Event> bare = {};       // NCCL kernels that do not
   std::vector<Event> launched = {};   // annotations of a device's backend, on the CPU
   std::vector<Event> on_device = {};  // the same on the device
   std::vector<Event> on_cpu = {};     // annotations of a CPU's backend

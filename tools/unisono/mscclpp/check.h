@@ -1,5 +1,5 @@
-// Proves that a plan of MSCCL++ is right, whoever made it: every contribution once, nothing read
-// before it is there, no two operations at one place unordered, no deadlock, no GPU's memory
+// Proves that an MSCCL++ plan is right, regardless of its author: every contribution once, nothing
+// read before it is there, no two operations at one place unordered, no deadlock, no GPU's memory
 // touched before it has begun or after it has ended, and counters that are back where they were.
 #pragma once
 

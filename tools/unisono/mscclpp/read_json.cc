@@ -159,7 +159,8 @@ void check_chunks(const JsonNode& gpus, const ExecutionPlan& plan) {
     gpus.fail(fmt::format("{} chunks cannot be divided among {} GPUs", first[0], shape.ranks));
   }
   for (std::size_t i = 0; i < plan.gpus.size(); ++i) {
-    shape.root = static_cast<int>(i);  // whoever it is: it has both, and the others unused ones
+    // Every GPU has the buffers of a root. If it is not the root, it does not use one of them.
+    shape.root = static_cast<int>(i);
     const std::array<int, 2> expected = {executors::input_chunks(shape, static_cast<int>(i)),
                                          executors::output_chunks(shape, static_cast<int>(i))};
     for (std::size_t buffer = 0; buffer < expected.size(); ++buffer) {

@@ -54,7 +54,7 @@ class ColumnTable {
   double number(const char* column, std::size_t row) const {
     return number_of(at(column, row), place(column, row));
   }
-  // For whoever reads the result: as it is there.
+  // Returns a number as it is in the column, for readers of the result.
   ordered_json figure(const char* column, std::size_t row) const {
     return columns_.contains(column) ? plain_number(number(column, row)) : ordered_json(0);
   }

@@ -28,7 +28,7 @@ std::string what_is(std::string_view text);
 void refuse_other_files(const std::string& path, std::string_view text, std::string_view expected);
 // Throws UsageError for a unisono.trace/ of another version than the one that is read.
 void refuse_other_version(const std::string& path, const nlohmann::ordered_json& document);
-// Throws UsageError for a trace of chrome://tracing and Perfetto, whoever made it.
+// Throws UsageError for a trace of chrome://tracing and Perfetto, from any program.
 void refuse_traces(const std::string& path, const nlohmann::ordered_json& document);
 
 // Returns true if document[key] is a text with this beginning.

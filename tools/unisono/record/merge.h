@@ -18,12 +18,12 @@ struct JobEnd {
   int ranks = 0;                // 0: as many as the records say
   Text ended = {};              // why, unless all went well
   std::vector<Text> ends = {};  // by rank: "killed by SIGKILL"; may be empty
-  // Ranks that ended by a signal that is not of whoever ran the job, each with what to do about it.
+  // Ranks that ended by a signal that the user did not send, each with what to do about it.
   std::map<int, Text> gone = {};
   std::vector<int> by_chaos = {};  // of these, those that --chaos killed
-  std::vector<int> stopped = {};   // ranks that whoever ran the job stopped
+  std::vector<int> stopped = {};   // ranks that the user stopped
   trace::ProcessEnds processes = {};
-  std::vector<Finding> findings = {};  // of whoever looked while it still ran
+  std::vector<Finding> findings = {};  // made while the job still ran
 };
 
 // A page reads no more rows of one kind: of more events the newest are taken.

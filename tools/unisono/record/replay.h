@@ -2,9 +2,9 @@
 // and on a simulated network, each pass in the order in which the ranks did it. So a run that took
 // two hosts and bad luck can be looked at as often as one likes.
 //
-// The data is not recorded. Inputs follow from rank and number, and whoever fills his own in the
-// same way gets the same results, bit by bit. Nor are the factors of premul_sum, which is left out.
-// Only the order of send and recv is played.
+// The data is not recorded. Inputs follow from the rank and the operation's number; a program that
+// fills its inputs in the same way gets the same bits. The factors of premul_sum are not recorded
+// either, so premul_sum is left out. For send and recv only the order is played.
 #pragma once
 
 #include <cstddef>
