@@ -9,7 +9,7 @@ receives ahead: what it sends to each rank and receives from each is in order al
 part of a step: whole weights are gathered in the end. What redistribute() agrees on by the way is not, either:
 all_gathers of its addresses, and barriers.
 
-Usage: training_test.py --program UNISONO --transformer TRANSFORMER [LAYOUT...]
+Usage: training_test.py --program UNISONO --transformer TRANSFORMER [--every N] [LAYOUT...]
 """
 
 import argparse
@@ -94,13 +94,14 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--program", required=True)
     parser.add_argument("--transformer", required=True)
+    parser.add_argument("--every", type=int, default=1, help="only each N-th layout of the example")
     parser.add_argument("layouts", nargs="*")
     args = parser.parse_args()
     wrong, compared = 0, 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "config.json").write_text(json.dumps(CONFIG))
-        for layout in args.layouts or layouts():
+        for layout in args.layouts or layouts()[::args.every]:
             step = expected(args, layout, folder)
             for rank, (said, did) in enumerate(zip(step, recorded(args, layout, len(step), folder))):
                 # A call of a group of one rank moves nothing.
