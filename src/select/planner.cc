@@ -89,16 +89,16 @@ void Planner::check_shape(const Call& call) const {
 Prepared Planner::prepare(const Call& call, bool in_place) {
   const Choice choice = choose(call);
   const int root = choice.shape.root;
-  const auto found =
-      choice.encoded != nullptr
-          ? programs_.find(*choice.encoded->schedule,
-                           encoded_key(*choice.encoded, root, hosts_.hosts()), caller_.rank, multicast_)
-      : choice.user != nullptr
-          ? programs_.find(choice.user->schedule,
-                           choice.name + "#" + std::to_string(choice.user->content), caller_.rank,
-                           multicast_)
-          : programs_.find(*choice.algorithm, choice.shape, choice.name, call.collective, caller_.rank,
-                           multicast_);
+  const auto found = choice.encoded != nullptr
+                         ? programs_.find(*choice.encoded->schedule,
+                                          encoded_key(*choice.encoded, root, hosts_.hosts()),
+                                          caller_.rank, multicast_)
+                     : choice.user != nullptr
+                         ? programs_.find(choice.user->schedule,
+                                          choice.name + "#" + std::to_string(choice.user->content),
+                                          caller_.rank, multicast_)
+                         : programs_.find(*choice.algorithm, choice.shape, choice.name,
+                                          call.collective, caller_.rank, multicast_);
   const Compiled& compiled = *found;
   const engine::Sizes sizes = sizes_of(call);
   const auto places = engine::lay_out(compiled.schedule, caller_.rank, sizes);

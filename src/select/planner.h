@@ -21,7 +21,6 @@
 #include "select/across_hosts.h"
 #include "select/encoded.h"
 #include "select/recent_plans.h"
-#include "unisono/call.hpp"
 #include "unisono/explain.hpp"
 
 namespace unisono::comm {
