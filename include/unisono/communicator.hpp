@@ -1,9 +1,10 @@
 // Communicator: collectives between the ranks of a group, and point-to-point messages.
 //
-// Threads: one thread at a time may use a communicator; a call from a second thread throws usage.
-// send and recv are separate from the collectives: one thread may send and receive while another
-// one makes collective calls. Different communicators are independent. Functions with "Threads:
-// any" may be called from any thread at any time, also during an operation.
+// Threads: one thread at a time may use a communicator, its plans and its requests. A call that
+// starts an operation while another thread is in a blocking one throws usage; other violations may
+// not be noticed. send and recv are separate from the collectives: one thread may send and receive
+// while another one makes collective calls. Different communicators are independent. Functions with
+// "Threads: any" may be called from any thread at any time, also during an operation.
 //
 // Shapes: the table in call.hpp. Counts are elements.
 //
@@ -13,13 +14,17 @@
 // (gather). The v-forms follow the rules of the forms without v. Any other overlap throws usage.
 // The caller owns all buffers.
 //
-// Errors: every call throws unisono::Error (error.hpp). After peer_lost, timeout, mismatch or
-// aborted, the communicator and all communicators of the same world are unusable, and every rank
-// gets the same reason. The remaining ranks can continue with shrink(). If the ranks make different
-// collective calls, all of them get mismatch: in that call, or in the next one that waits for
-// another rank, at the latest in the next barrier (docs/reliability.md lists what is compared). If
-// the different call was a rank's last one, the rank reports the mismatch on stderr when it leaves,
-// provided that it knows by then.
+// Errors: every call throws unisono::Error (error.hpp). usage leaves the communicator as it was.
+// After peer_lost, timeout, mismatch, aborted or corrupt, and after resource or internal in an
+// operation, the world has ended: every call on any of its communicators throws the same reason, on
+// every rank. Only the functions that report a state (such as rank(), failure(), late_ranks() and
+// statistics()), abort() and shrink() can still be called. The remaining ranks can continue with
+// shrink().
+//
+// Mismatches: if the ranks make different collective calls, all of them get mismatch: in that call,
+// or in the next one that waits for another rank, at the latest in the next barrier
+// (docs/reliability.md lists what is compared). If the different call was a rank's last one, the
+// rank reports the mismatch on stderr when it leaves, provided that it knows by then.
 #pragma once
 
 #include <cstddef>
@@ -87,21 +92,25 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   ~Request();
   // Blocks until the operation has ended.
   // Units: milliseconds; -1: the limit of the call or the communicator, 0: no limit.
-  // Errors: those of the operation; timeout, which ends the world; usage on a second wait().
+  // Errors: those of the operation; timeout, which ends the world; usage on a second wait(), and on
+  // a request of Communicator::group(), which waits itself.
   void wait(int timeout_ms = -1);
   // Makes progress without blocking and returns true if the operation has ended, so that wait()
   // returns at once.
   bool test();
-  // Calls `tell` once when the operation has ended, with nullptr or the error. If the operation has
-  // already ended, on_done() calls `tell` itself; otherwise the thread that completed the operation
-  // does: the progress thread, the thread of an ExpertExchange, or a thread that waits on this
-  // communicator. `tell` must not block on this world, destroy that ExpertExchange, or throw.
+  // Calls `tell` once when the operation has ended, with nullptr or the error. A second on_done()
+  // before the end replaces the first. If the operation has already ended, on_done() calls `tell`
+  // itself; otherwise the thread that completed the operation does: the progress thread, the thread
+  // of an ExpertExchange, or a thread that waits on this communicator. `tell` must not
+  // block on this world, destroy that ExpertExchange, or throw.
   void on_done(std::function<void(const Error*)> tell);
-  // Returns the rank that the message came from. Only for a receive that has ended.
+  // Returns the rank that the message came from; kAnySource before the receive has ended.
+  // Errors: usage if the operation is not a receive.
   int source() const;
-  // Returns the length of the message, which may be less than that of the buffer. Only for a
-  // receive that has ended.
+  // Returns the length of the message, which may be less than that of the buffer; 0 before the
+  // receive has ended.
   // Units: bytes.
+  // Errors: usage if the operation is not a receive.
   std::size_t received() const;
 
  private:
@@ -172,6 +181,9 @@ class UNISONO_EXPORT Communicator {
   static Communicator connect(const ConnectOptions& options = {});
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
+  // Local. Leaves the group. Plans, requests and regions remain usable. Once this rank has no
+  // communicator, plan, request or region of a world, peers that still wait for this rank get
+  // peer_lost.
   ~Communicator();
 
   // Local. Returns this rank's number in the group, and the number of ranks.
@@ -361,10 +373,11 @@ class UNISONO_EXPORT Communicator {
   }
   Request barrier_async() { return run_async({.collective = Collective::barrier}); }
 
-  // Sends to or receives from one rank. Messages with the same tag between two ranks arrive in
-  // order. send() may return before the receive begins if the message fits into the lane's buffer
-  // (at most 256 KiB); a longer message waits for the receiver. recv() returns the length of the
-  // message, which may be less than the length of the buffer.
+  // Sends to or receives from one rank. Messages with one tag between two ranks arrive in order.
+  // send() may return before the receive begins if the message fits into the lane's buffers: 256
+  // KiB within a host, about 2 MiB between hosts. A longer message waits until the receiver takes
+  // messages from this rank; a message to this rank itself never waits. recv() returns the length
+  // of the message, which may be less than that of the buffer.
   // Units: bytes.
   // Threads: one thread at a time may send or receive; another thread may make collective calls
   // meanwhile.
@@ -378,8 +391,8 @@ class UNISONO_EXPORT Communicator {
   std::size_t send_recv(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
                         std::size_t recv_bytes, int from, int tag = 0, int timeout_ms = -1);
   // Typed forms. A buffer is a span, a std::vector, a std::array or anything else that std::span
-  // can be constructed from, but a built-in array; its elements are trivially copyable. recv() and
-  // send_recv() return the number of elements received.
+  // can be constructed from, except a built-in array. Its elements are trivially copyable. recv()
+  // and send_recv() return the number of elements received.
   // Errors: those above; usage on this rank, after the receive, if the message's end is part of an
   // element.
   template <Message In>
@@ -429,14 +442,16 @@ class UNISONO_EXPORT Communicator {
   // groups that are made from this communicator and share a member need different ids while both
   // live. Costs one memory mapping, and no descriptor or thread.
   // Threads: any.
-  // Errors: usage; mismatch with both lists if the members name different ranks or another order.
+  // Errors: those of a collective; mismatch with both lists if the members name different ranks or
+  // another order; connection if they do not all call it within the time limit of connect();
+  // resource.
   Communicator subgroup(std::span<const int> members, std::uint64_t id);
 
   // Local. Labels the next calls of this rank on any group of this world, for example with a layer
   // or a phase, until the next label; an empty text removes the label. unisono top shows the label,
   // and recordings (UNISONO_RECORD, unisono run --record) name the calls by it. Without a recording
   // it costs about ten nanoseconds.
-  // Units: at most 103 bytes; a recording keeps about 400 different labels.
+  // Units: 103 bytes, further ones are dropped; a recording keeps about 400 different labels.
   // Threads: any.
   // Errors: usage.
   void label(std::string_view text);
@@ -468,11 +483,11 @@ class UNISONO_EXPORT Communicator {
   // Threads: any.
   Statistics statistics() const;
 
-  // Returns a communicator of the remaining ranks, in their old order. Call it after peer_lost,
-  // timeout or aborted, on the communicator that connect(), shrink() or grow() returned. Collective
-  // over the remaining ranks: it ends the old world on all ranks, blocks until every rank has
-  // called it or is known to be dead, and gives all callers the same ranks. Afterwards the old
-  // communicator can only be destroyed; split its groups again.
+  // Returns a communicator of the remaining ranks, in their old order. Call it after an error that
+  // has ended the world, on the communicator that connect(), shrink() or grow() returned.
+  // Collective over the remaining ranks: it ends the old world on all ranks, blocks until every
+  // rank has called it or is known to be dead, and gives all callers the same ranks. Afterwards the
+  // old communicator can only be destroyed; split its groups again.
   // Errors: evicted if the others continued without this rank, or if this rank must not continue
   // without them; usage; those of connect().
   Communicator shrink(const ShrinkOptions& options = {});
@@ -508,9 +523,11 @@ class UNISONO_EXPORT Communicator {
   const std::byte* peer_memory(int peer, const SharedPlace& place, std::size_t bytes) const;
 
   // Collective. Starts several operations as one. `body` calls async operations on this
-  // communicator; group() returns when all of them are done. Consecutive small all_reduces of the
-  // same dtype and operation become one. A blocking call in `body` throws usage. If `body` throws,
-  // no operation is started; `body` must then throw on all ranks.
+  // communicator; group() returns when all of them are done, so their requests need no wait().
+  // Consecutive small all_reduces of the same dtype and operation become one. If `body` throws,
+  // nothing is started; this must happen on all ranks or on none.
+  // Errors: usage for a blocking call on this communicator in `body`; the exception of `body`;
+  // those of the operations.
   void group(const std::function<void()>& body);
 
  private:

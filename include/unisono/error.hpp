@@ -17,7 +17,7 @@ enum class ErrorCode : std::uint8_t {
   peer_lost,   // a rank died or left
   timeout,     // a rank did not arrive in time
   mismatch,    // ranks make different calls
-  aborted,     // this or another rank called abort()
+  aborted,     // a rank called abort() or shrink(), or was interrupted
   corrupt,     // damaged file or message
   resource,    // the system refused memory, a descriptor or an address
   internal,    // a defect in unisono
@@ -28,7 +28,9 @@ inline constexpr ErrorCode kLastErrorCode = ErrorCode::evicted;  // the greatest
 UNISONO_EXPORT std::string_view to_string(ErrorCode code);  // "usage", "peer_lost", ...
 
 // The place of the error; -1 or empty if a field does not apply. Ranks are world ranks, also for
-// errors in split groups; steps count from 1, as in `unisono show`.
+// errors in split groups. Only errors that a class built on a Communicator finds itself, such as a
+// wrong argument of a DeviceGroup, give ranks of that communicator. Steps count from 1, as in
+// `unisono show`.
 struct ErrorContext {
   int rank = -1;
   int peer = -1;

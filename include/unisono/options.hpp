@@ -45,8 +45,10 @@ struct ConnectOptions {
   // A file that every rank can read and write, used as the meeting point instead of the
   // environment. With it, a missing `rank` is assigned in the order of arrival. One host only.
   std::string file;
+  // Limit for connect() to wait for all ranks, which allows at least 1 s within a host. 0: no
+  // limit.
   int connect_timeout_ms = 30'000;
-  // Limit for one operation to wait for its peers. 0: no limit.
+  // Limit for one operation to wait for its peers without progress. 0: no limit.
   int timeout_ms = 300'000;
   // Forces an algorithm for a collective, "all_reduce=ring,broadcast=binomial", or a schedule from
   // a file, "all_reduce=mine.json". If it cannot serve a call, the call fails; it is never

@@ -21,13 +21,14 @@ struct Statistics {
   struct Row {
     std::string what;         // "all_reduce", ..., "send", "recv"
     std::uint64_t calls = 0;  // started, async ones included
-    std::uint64_t bytes = 0;  // for each call the larger of its input and output
+    std::uint64_t bytes = 0;  // for each call the larger of its input and output; recv: its buffer
     // Time in blocking calls minus waiting. One in 64 calls below 32 KiB is timed and counts for
     // the others.
     double moving_s = 0;
     // Time in blocking calls and in Request::wait() during which the call made no progress for
     // about a microsecond or more, because a peer had not arrived, sent or read. Waiting of the
-    // progress thread is not counted, because it delays nobody.
+    // progress thread is not counted, because it delays nobody. Waits for asynchronous sends and
+    // receives are not counted.
     double waiting_s = 0;
     // Waiting per rank of the group. If several ranks are missing at once, the first of them is
     // charged until it arrives. A rank on this host that has not entered the call is charged also

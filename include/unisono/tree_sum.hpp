@@ -1,8 +1,8 @@
 // Sums over a fixed tree of leaves: the same bits for any number of ranks.
 //
 // A leaf is the smallest unit that exists under every layout, such as the gradient of a microbatch
-// or the product of a block of the inner dimension. Leaves are numbered 0, ..., L-1, and the ranks
-// hold neighbouring ones, in rank order. The sum is tree(0, L), with
+// or the product of a block of the inner dimension. Leaves are numbered 0, ..., L-1. Each rank
+// holds consecutive leaves, in rank order. The sum is tree(0, L), with
 // tree(a, b) = tree(a, m) + tree(m, b) and m - a the largest power of two below b - a; each
 // addition rounds to the data type.
 //
@@ -107,9 +107,10 @@ class UNISONO_EXPORT TreeSum {
     struct State;
     std::unique_ptr<State> state_;
   };
-  // Collective. Starts to sum the leaves that the communicator's ranks hold. Rank r gets parts[r]
-  // elements of the sum, after those of rank r - 1. If these ranks do not hold all leaves, the
-  // TreeSum that finish() returns can be summed further over another communicator.
+  // Collective. Starts to sum the leaves of this communicator's ranks. The sum is divided among the
+  // ranks: rank 0 gets the first parts[0] elements, rank 1 the next parts[1] elements, and so on.
+  // If these ranks do not hold all leaves, the parts can be summed further over another
+  // communicator.
   // Errors: usage, and those of Communicator::run().
   Scattering scatter_async(Communicator& communicator, std::span<const Leaves> leaves,
                            std::span<const std::size_t> parts) &&;

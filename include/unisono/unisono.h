@@ -5,11 +5,12 @@
  * unisono_last_error() returns the text of the calling thread's latest failure: "<code>: <what
  * failed, where, since when>\n<what to try next>". No function throws or ends the process.
  *
- * Threads: one thread at a time may use a communicator, its plans and its requests; a call from a
- * second thread is UNISONO_USAGE. unisono_send() and unisono_recv() are separate from the
- * collectives: one thread may send and receive while another one makes collective calls. Different
- * communicators are independent. Functions with "Threads: any" may be called from any thread at any
- * time, also during an operation.
+ * Threads: one thread at a time may use a communicator, its plans and its requests. Starting an
+ * operation while another thread is in a blocking one is UNISONO_USAGE; other violations may not be
+ * noticed. unisono_send() and unisono_recv() are separate from the collectives: one thread may send
+ * and receive while another one makes collective calls. Different communicators are independent.
+ * Functions with "Threads: any" may be called from any thread at any time, also during an
+ * operation.
  *
  * Shapes: `count` is in elements, `bytes` in bytes, and n is the size of the communicator.
  *
@@ -36,8 +37,10 @@
  * UNISONO_USAGE. The caller owns all buffers.
  *
  * Errors: UNISONO_USAGE leaves the communicator as it was. After UNISONO_PEER_LOST,
- * UNISONO_TIMEOUT, UNISONO_MISMATCH or UNISONO_ABORTED, the communicator and all communicators of
- * the same world are unusable, and every rank gets the same reason.
+ * UNISONO_TIMEOUT, UNISONO_MISMATCH, UNISONO_ABORTED or UNISONO_CORRUPT, and after UNISONO_RESOURCE
+ * or UNISONO_INTERNAL in an operation, the world has ended: every call on any of its communicators
+ * returns the same error, on every rank. Only the functions that report a state, unisono_abort(),
+ * unisono_shrink() and the functions that free handles can still be called.
  *
  * Collective functions: all ranks of a communicator must make the same collective calls in the same
  * order, with the same count or counts, dtype, op, factor, root and algorithm. Otherwise all of
@@ -69,7 +72,7 @@ typedef enum unisono_result UNISONO_INT {
   UNISONO_PEER_LOST = 4,  /* a rank died or left */
   UNISONO_TIMEOUT = 5,    /* a rank did not arrive in time */
   UNISONO_MISMATCH = 6,   /* ranks make different calls */
-  UNISONO_ABORTED = 7,    /* this or another rank called unisono_abort() */
+  UNISONO_ABORTED = 7,    /* a rank called unisono_abort() or unisono_shrink() */
   UNISONO_CORRUPT = 8,    /* damaged file or message */
   UNISONO_RESOURCE = 9,   /* the system refused memory, a descriptor or an address */
   UNISONO_INTERNAL = 10,  /* a defect in unisono */
@@ -130,7 +133,7 @@ typedef enum unisono_collective UNISONO_INT {
 
 /* A rank's handle on a group of ranks. */
 typedef struct unisono_comm_handle* unisono_comm_t;
-/* An operation in progress. Only unisono_wait() ends it. */
+/* An operation in progress. unisono_wait() or unisono_wait_received() ends it. */
 typedef struct unisono_request_handle* unisono_request_t;
 /* A collective that has been checked, planned and lowered, and can be started repeatedly. */
 typedef struct unisono_plan_handle* unisono_plan_t;
@@ -169,7 +172,7 @@ typedef struct unisono_connect_options {
   int rank;
   int size;
   int connect_timeout_ms;
-  int timeout_ms;        /* limit for one operation to wait for its peers; 0: no limit */
+  int timeout_ms;        /* limit for one operation to wait without progress; 0: no limit */
   const char* job;       /* ranks with the same name find each other */
   const char* token;     /* at least 16 characters: proves that a connection is the job's */
   const char* file;      /* one host: a file that all ranks can write, as the meeting point */
@@ -216,8 +219,8 @@ typedef struct unisono_connect_options {
 UNISONO_EXPORT unisono_result_t unisono_connect(const unisono_connect_options_t* options,
                                                 unisono_comm_t* comm) UNISONO_NOEXCEPT;
 /* Local. Leaves the group and sets *comm to NULL; *comm may be NULL. Requests that it started can
- * still be waited for, and its plans and regions stay usable. When all communicators of a world are
- * freed, peers that still wait for this rank get UNISONO_PEER_LOST. */
+ * still be waited for, and its plans and regions stay usable. Once this rank has no communicator,
+ * plan, request or region of a world, peers that still wait for this rank get UNISONO_PEER_LOST. */
 UNISONO_EXPORT unisono_result_t unisono_comm_free(unisono_comm_t* comm) UNISONO_NOEXCEPT;
 /* Local. Returns this rank's number in the group, from 0; -1 if comm is NULL. */
 UNISONO_EXPORT int unisono_rank(unisono_comm_t comm) UNISONO_NOEXCEPT;
@@ -237,17 +240,19 @@ UNISONO_EXPORT unisono_result_t unisono_split(int color, int key, unisono_comm_t
  * these members alone; each must be a process of its own. `id` must be the same on all members. Two
  * groups that are made from comm and share a member need different ids while both live.
  * Threads: any.
- * Errors: USAGE; MISMATCH with both lists if the members name different ranks or another order. */
+ * Errors: those of a collective; MISMATCH with both lists if the members name different ranks or
+ * another order; CONNECTION if they do not all call it within the limit of unisono_connect();
+ * RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_subgroup(const int* members, size_t count,
                                                  unsigned long long id, unisono_comm_t comm,
                                                  unisono_comm_t* group) UNISONO_NOEXCEPT;
-/* Makes a communicator of the remaining ranks, in their old order. Call it after UNISONO_PEER_LOST,
- * UNISONO_TIMEOUT or UNISONO_ABORTED on the communicator of the whole world. Collective over the
- * remaining ranks: it ends the old world and blocks until every rank has called it or is known to
- * be dead. timeout_ms limits the wait for ranks that may be alive; -1: as long as for connecting,
- * 0: no limit. quorum 1: at most one world can follow this one, even if the network separates its
- * hosts; 0: all ranks that can reach each other continue. Afterwards `comm` can only be freed; if
- * *shrunk is `comm`, this function frees it. After an error *shrunk is unchanged.
+/* Makes a communicator of the remaining ranks, in their old order. Call it after an error that has
+ * ended the world, on the communicator of the whole world. Collective over the remaining ranks: it
+ * ends the old world and blocks until every rank has called it or is known to be dead. timeout_ms
+ * limits the wait for ranks that may be alive; -1: as long as for connecting, 0: no limit. quorum
+ * 1: at most one world can follow this one, even if the network separates its hosts; 0: all ranks
+ * that can reach each other continue. Afterwards `comm` can only be freed; if *shrunk is `comm`,
+ * this function frees it. After an error *shrunk is unchanged.
  * Errors: EVICTED, USAGE, those of unisono_connect(). */
 UNISONO_EXPORT unisono_result_t unisono_shrink(int timeout_ms, int quorum, unisono_comm_t comm,
                                                unisono_comm_t* shrunk) UNISONO_NOEXCEPT;
@@ -262,7 +267,7 @@ UNISONO_EXPORT unisono_result_t unisono_grow(int size, const char* address, unis
 /* Local. Labels the next calls of this rank on any group of this world, for example with a layer or
  * a phase, until the next label. `unisono top` shows the label, and recordings name the calls by
  * it. NULL or "" removes the label.
- * Units: at most 103 bytes; a recording keeps about 400 different labels.
+ * Units: 103 bytes, further ones are dropped; a recording keeps about 400 different labels.
  * Threads: any.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_label(const char* text,
@@ -505,7 +510,7 @@ UNISONO_EXPORT unisono_result_t unisono_run_async(const unisono_call_t* call, un
  * which has room for `bytes`, cut there and ended by a zero, and sets *length (may be NULL) to the
  * bytes of the whole table with its zero. The buffers of `call` may be NULL, and so may `text` if
  * `bytes` is 0.
- * Errors: USAGE; the error that has ended the world. */
+ * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_explain(const unisono_call_t* call, unisono_comm_t comm,
                                                 char* text, size_t bytes,
                                                 size_t* length) UNISONO_NOEXCEPT;
@@ -542,10 +547,11 @@ enum { UNISONO_ANY_SOURCE = -1 };
 
 /* Sends to or receives from one rank of comm. Messages with the same tag between two ranks
  * arrive in order. unisono_send() may return before the receive begins if the message fits into the
- * lane's buffer (at most 256 KiB); a longer message waits for the receiver. A receive sets
- * *received to the length of the message, which may be less than `bytes`, and *source to the rank
- * that sent it; both pointers may be NULL. The _async forms start the transfer; the buffer must
- * live until unisono_wait() or unisono_wait_received() returns.
+ * lane's buffers: 256 KiB within a host, about 2 MiB between hosts. A longer message waits until
+ * the receiver takes messages from this rank; a message to this rank itself never waits. A receive
+ * sets *received to the length of the message, which may be less than `bytes`, and *source to the
+ * rank that sent it; both pointers may be NULL. The _async forms start the transfer; the buffer
+ * must live until unisono_wait() or unisono_wait_received() returns.
  * Units: bytes; timeout_ms in milliseconds, -1: the communicator's limit, 0: no limit.
  * Threads: one thread at a time, also while another thread makes collective calls.
  * Errors: USAGE; MISMATCH if the message is longer than the buffer, TIMEOUT, PEER_LOST and ABORTED,

@@ -3,8 +3,7 @@
 //   steps    sum over the levels of log2(L), or L-1 where L is no power of two
 //   sent     n-1 chunks per rank, the lower bound; of these m-1 at the top level of m groups
 //   cost     (steps)*alpha + (n-1)/n * S*beta; with other alpha and beta at each level, (L-1) *
-//   (ranks
-//            above) chunks at a level
+//            (ranks above) chunks at a level
 //   scratch  none
 //   order    nothing is summed
 //   limits   n a multiple of the groups; in place

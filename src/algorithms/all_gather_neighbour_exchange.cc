@@ -1,11 +1,14 @@
-// Neighbour exchange all_gather: ranks turn to the one and to the other neighbour in turn, and pass
-// on what came from the other side.
+// Neighbour exchange all_gather: ranks exchange with the left and the right neighbour in turn, and
+// pass on the chunks that came from the other side.
 //
 //   steps    n/2
 //   sent     n-1 chunks per rank, the lower bound
-//   cost     n/2 * alpha + (n-1)/n * S*beta: half the messages of a ring, and both ways of its
-//   links scratch  none order    nothing is summed limits   n even, or 1; in place source   Chen,
-//   Zhang, Zhang and Yuan, HPC-Asia 2005
+//   cost     n/2 * alpha + (n-1)/n * S*beta: half the messages of a ring, in both directions
+//            of its links
+//   scratch  none
+//   order    nothing is summed
+//   limits   n even, or 1; in place
+//   source   Chen, Zhang, Zhang and Yuan, HPC-Asia 2005
 #include "algorithms/shapes.h"
 
 namespace unisono::algorithms {

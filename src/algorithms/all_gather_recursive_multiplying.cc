@@ -1,8 +1,7 @@
 // Recursive multiplying all_gather with radix k: in a round, k ranks exchange all that they have.
 //
 //   steps    m rounds of k ranks and one of q, for the q*k^m ranks that take part, with q < k; 2
-//   more
-//            unless those are all
+//            more unless those are all
 //   sent     n-1 chunks where all take part, the lower bound; up to twice as many by a rank that
 //            represents a pair
 //   cost     (m*(k-1) + q-1)*alpha + (n-1)/n * S*beta where all take part

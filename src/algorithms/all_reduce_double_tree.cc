@@ -6,8 +6,7 @@
 //            S*(2*beta + gamma) for long vectors, in O(log2(n)) steps where a ring has O(n)
 //   scratch  none
 //   order    a rank's own, then those of its children as they come: the same one for all segments
-//   of
-//            a tree
+//            of a tree
 //   limits   none; in place
 //   source   Sanders, Speck and Traeff, Parallel Computing 35(12), 2009
 #include "algorithms/two_trees.h"

@@ -3,11 +3,10 @@
 //   steps    2 * sum over the levels of log2(L), or L-1 where L is no power of two
 //   sent     2(n-1) chunks = 2(n-1)/n * S bytes, the lower bound; of these 2(m-1)/n * S at the top
 //            level of m groups
-//   cost     (steps)*alpha + 2(n-1)/n * S*beta + (n-1)/n * S*gamma; with other alpha and beta at
-//   each
-//            level, 2(L-1)/(L * ranks below) * S bytes at a level
+//   cost     (steps)*alpha + 2(n-1)/n * S*beta + (n-1)/n * S*gamma. If the levels differ in alpha
+//            and beta: 2(L-1)/(L * ranks below) * S bytes at each level
 //   scratch  none
-//   order    nested: the sums of the inner level, then of these those of the next
+//   order    nested: each level sums the results of the level below it
 //   limits   n a multiple of the groups; in place
 //   source   Cho, Finkler, Serrano, Kung and Hunter, SysML 2019
 #include "algorithms/hierarchy.h"

@@ -2,10 +2,10 @@
 //
 //   steps    n+1 (n > 1): n contributions in rank order, one copy to the output
 //   sent     n-1 chunks per rank = (n-1) * S bytes
-//   cost     (2n-3) * (alpha + S*beta) + (n-1) * S*gamma with one port: rank 0 is first everywhere,
-//            and the others wait for it. One alpha where a rank can reach all others at once: the
+//   cost     (2n-3) * (alpha + S*beta) + (n-1) * S*gamma with one port: all ranks begin with rank
+//            0 and wait for it. One alpha where a rank can reach all others at once: the
 //            lowest latency for small vectors
-//   scratch  one chunk per rank: the sum in the making
+//   scratch  one chunk per rank: the unfinished sum
 //   order    summed in the order 0, 1, ..., n-1 on every rank (see rank_order.h)
 //   limits   none; in place
 //   source   Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007

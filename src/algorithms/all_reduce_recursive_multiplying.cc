@@ -1,8 +1,7 @@
 // Recursive multiplying all_reduce with radix k: in a round, k ranks exchange their sums.
 //
 //   steps    k for each of m rounds of k ranks and q for one of q, for the q*k^m ranks that take
-//   part,
-//            with q < k; 1 more for an odd number of rounds; 2 more unless those ranks are all
+//            part, with q < k; 1 more for an odd number of rounds; 2 more unless all ranks do
 //   sent     m*(k-1) + q-1 chunks; 1 more by a rank that represents a pair
 //   cost     m*R(k) + R(q), where R(k) = (k-1)*(alpha + S*beta + S*gamma) + (k-2)*(alpha + S*beta),
 //            as the ranks of a round receive in the same order; alpha + S*beta + S*gamma more to

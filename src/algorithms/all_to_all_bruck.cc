@@ -4,8 +4,7 @@
 //   steps    ceil(log_k(n)); for k = 2 the lower bound
 //   sent     the digits of 1, 2, ..., n-1 that are not zero: about n * (k-1)/k * log_k(n) chunks
 //   cost     M*alpha + (sent)/n * S*beta, where M of 1, 2, ..., n-1 have one digit that is not
-//   zero:
-//            few steps and most bytes for k = 2, one hop for each part for k = n
+//            zero: few steps and most bytes for k = 2, one hop for each part for k = n
 //   scratch  the parts that pass through
 //   order    nothing is summed
 //   limits   not in place: a part arrives before the one whose place it takes has left; not the

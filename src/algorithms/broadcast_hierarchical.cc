@@ -2,11 +2,9 @@
 // its part to those in its place in the other groups, and every group gathers the parts.
 //
 //   steps    sum over the levels but the top one of L-1 and of log2(L), or L-1 where L is no power
-//   of
-//            two; and ceil(log2(m)) at the top level of m groups
+//            of two; and ceil(log2(m)) at the top level of m groups
 //   sent     2(C-1) + ceil(log2(m)) chunks by the root, of C = n/m: every rank of its group has a
-//   part
-//            of the way out
+//            part of the way out
 //   cost     (steps)*alpha + (2(C-1) + ceil(log2(m)))/C * S*beta
 //   scratch  none
 //   order    nothing is summed

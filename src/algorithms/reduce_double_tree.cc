@@ -7,8 +7,7 @@
 //            for long vectors
 //   scratch  the sums of the tree in which a rank has children, half of the segments
 //   order    a rank's own, then those of its children as they come: the same one for all segments
-//   of
-//            a tree
+//            of a tree
 //   limits   none; in place
 //   source   Sanders, Speck and Traeff, Parallel Computing 35(12), 2009
 #include "algorithms/two_trees.h"

@@ -6,7 +6,7 @@
 //   cost     (steps)*alpha + (n-1)/n * S*(beta + gamma); with other alpha and beta at each level,
 //            (L-1) * (ranks above) chunks at a level
 //   scratch  the sums that are passed on: at most n-1 chunks per rank
-//   order    nested: the sums of the inner level, then of these those of the next
+//   order    nested: each level sums the results of the level below it
 //   limits   n a multiple of the groups; in place
 //   source   Traeff and Hunold, IEEE CLUSTER 2020
 #include "algorithms/hierarchy.h"

@@ -30,4 +30,9 @@ UNISONO_PRIVATE std::string ranks_text(const std::vector<int>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + rank_list(ranks);
 }
 
+std::string member_text(int rank, int world_rank) {
+  std::string text = "rank " + std::to_string(world_rank);
+  return world_rank == rank ? text : text + " (" + std::to_string(rank) + " of its group)";
+}
+
 }  // namespace unisono

@@ -4,7 +4,7 @@
 //
 //   job NAME RANKS            first line, by the launcher
 //   end RANK HOW              by the launcher: the process of that rank has ended
-//   met                       by a rank: all ranks have connected; from now on ranks may change
+//   met                       by a rank: all ranks have connected; from now on the world may change
 //   missed RANK               by a rank: a meeting waited for that rank, which had ended
 //   reason WHY                by the launcher: it is about to end the remaining ranks
 //   advice WHAT               by the launcher: what to do about the reason

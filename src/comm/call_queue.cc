@@ -72,7 +72,7 @@ void CallQueue::start(const std::shared_ptr<RequestState>& request) {
         least_limit_ms_ = moving_.size() == 1 ? limit : std::min(least_limit_ms_, limit);
       }
       try {
-        operations_.begin(request->transfer);
+        operations_.begin(request->transfer, false);
       } catch (...) {
         moving_.pop_back();
         throw;

@@ -49,8 +49,10 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
                                            rank, id)),
       operations_(std::make_unique<comm::Operations>(*group_)),
       planner_(std::make_unique<comm::Planner>(
-          group_->world().programs(), *group_->world().setup().profile, rank, group_->size(), id,
-          group_->world().options().algorithm, group_->world().options().max_error,
+          group_->world().programs(), *group_->world().setup().profile,
+          engine::Caller{
+              .rank = rank, .ranks = group_->size(), .world_rank = group_->world().rank()},
+          id, group_->world().options().algorithm, group_->world().options().max_error,
           operations_->multicasts(),
           comm::AcrossHosts(group_->world().hosts(), group_->members()))),
       queue_(std::make_unique<comm::CallQueue>(*group_, *operations_)) {
@@ -251,20 +253,23 @@ Statistics Core::statistics() const {
 void Core::check_transfer(const comm::PendingTransfer& transfer) const {
   const char* verb = transfer.send ? "send" : "recv";
   const bool any = !transfer.send && transfer.peer == kAnySource;
-  if (!any && (transfer.peer < 0 || transfer.peer >= size())) {
+  const bool is_rank = transfer.peer >= 0 && transfer.peer < size();
+  const ErrorContext place{.rank = group_->world().rank(),
+                           .peer = is_rank ? group_->world_rank(transfer.peer) : -1,
+                           .collective = verb};
+  if (!any && !is_rank) {
     throw Error(ErrorCode::usage,
                 std::string(verb) + " on " + group_->name(rank()) + ": " +
                     std::to_string(transfer.peer) + " is not a rank\nranks are 0 to " +
                     std::to_string(size() - 1),
-                {.rank = group_->world().rank(), .peer = transfer.peer, .collective = verb});
+                place);
   }
-  engine::check_size(transfer.bytes, std::string(verb) + " on " + group_->name(rank()),
-                     {.rank = group_->world().rank(), .peer = transfer.peer, .collective = verb});
+  engine::check_size(transfer.bytes, std::string(verb) + " on " + group_->name(rank()), place);
   if (transfer.bytes != 0 && transfer.data == nullptr) {
     throw Error(ErrorCode::usage,
                 std::string(verb) + " on " + group_->name(rank()) + ": the buffer is null, but " +
                     std::to_string(transfer.bytes) + " bytes are given\npass the buffer",
-                {.rank = group_->world().rank(), .peer = transfer.peer, .collective = verb});
+                place);
   }
 }
 

@@ -266,7 +266,8 @@ PendingTransfer* Operations::take_finished() {
   return transfers().queue.take_finished();
 }
 
-void Operations::begin(PendingTransfer& transfer) {
+void Operations::begin(PendingTransfer& transfer, bool blocking) {
+  transfer_accounts_.begin(kind_of(transfer), transfer.bytes, blocking);
   Transfers& all = transfers();
   if (all.writer.on()) {
     transfer.recorded =
@@ -290,8 +291,7 @@ void Operations::raise_transfer_fault() {
 void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
   World& world = group_.world();
   for (PendingTransfer& transfer : transfers) {
-    transfer_accounts_.begin(kind_of(transfer), transfer.bytes, true);
-    begin(transfer);
+    begin(transfer, true);
   }
   const auto unfinished = [&] {
     return std::find_if_not(transfers.begin(), transfers.end(), PointToPoint::finished);

@@ -56,8 +56,9 @@ class Operations {
   // Returns the cost of the calls so far. Any thread.
   Statistics statistics() const;
 
-  // A send or receive: begin(), poll_transfers() until it is finished, end().
-  void begin(PendingTransfer& transfer);
+  // A send or receive: begin(), poll_transfers() until it is finished, end(). `blocking`: the
+  // caller does nothing else until then.
+  void begin(PendingTransfer& transfer, bool blocking);
   PointToPoint::Progress poll_transfers();
   // As PointToPoint::take_finished().
   PendingTransfer* take_finished();

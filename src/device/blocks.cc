@@ -25,9 +25,10 @@ std::size_t end_of(Counts counts, Counts displs) {
 }  // namespace
 
 void check_call(const Call& call, int me, int ranks) {
-  engine::check_shape(call, {.rank = me, .ranks = ranks}, size_of(call.dtype));
+  const engine::Caller caller{.rank = me, .ranks = ranks, .world_rank = me};
+  engine::check_shape(call, caller, size_of(call.dtype));
   const auto refuse = [&](const std::string& what, const std::string& hint) {
-    engine::refuse(call, me, what, hint);
+    engine::refuse(call, caller, what, hint);
   };
   if (call.timeout_ms != -1) {
     refuse("a call on device memory has no time limit of its own", "set DeviceOptions::timeout_ms");
@@ -58,7 +59,7 @@ void check_call(const Call& call, int me, int ranks) {
     }
     extent.input = 0;  // `out` is both
   }
-  engine::check_buffers(call, me, extent);
+  engine::check_buffers(call, caller, extent);
 }
 
 engine::Extent extent_of(const Call& call, int me, int ranks) {

@@ -49,10 +49,11 @@ std::string_view code_name(std::string_view algorithm) {
 std::string_view to_string(Advice advice) {
   switch (advice) {
     case Advice::same_algorithm:
-      return "all ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE "
+      return "all ranks must use the same algorithm: compare their UNISONO_ALGORITHM, "
+             "UNISONO_PROFILE "
              "and the algorithms that their calls name";
     case Advice::same_max_error:
-      return "all ranks must use the same max_error and algorithm: compare their "
+      return "all ranks must use the same max_error and the same algorithm: compare their "
              "UNISONO_MAX_ERROR, UNISONO_ALGORITHM and the arguments of their calls";
     case Advice::same_counts:
       return "all ranks must pass the same list of counts: the lists differ, although their sums "
@@ -60,8 +61,9 @@ std::string_view to_string(Advice advice) {
     case Advice::same_factor:
       return "all ranks must pass the same factor to premul_sum";
     case Advice::same_group:
-      return "in group() too, where several all_reduces became this one, each must have the same "
-             "count";
+      return "group() made this all_reduce of several: each of them must have the same count on "
+             "all "
+             "ranks";
     default:
       return "all ranks must make the same calls in the same order";
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/rank_list.h"
 #include "bootstrap/hosts.h"
 
 namespace unisono::comm {
@@ -48,9 +49,7 @@ int GroupRecords::group_rank(int world_rank) const noexcept {
 }
 
 std::string GroupRecords::name(int rank) const {
-  const int world = world_rank(rank);
-  std::string text = "rank " + std::to_string(world);
-  return world == rank ? text : text + " (" + std::to_string(rank) + " of its group)";
+  return member_text(rank, world_rank(rank));
 }
 
 const FlightRecorder* GroupRecords::find(int rank) const noexcept {

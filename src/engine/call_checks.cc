@@ -6,6 +6,7 @@
 #include "base/collectives.h"
 #include "base/dtypes.h"
 #include "base/private.h"
+#include "base/rank_list.h"
 
 namespace unisono::engine {
 namespace {
@@ -37,7 +38,7 @@ const std::byte* at(const void* base, std::size_t bytes) {
 
 void check_root(const Call& call, Caller caller) {
   if (is_rooted(call.collective) && (call.root < 0 || call.root >= caller.ranks)) {
-    refuse(call, caller.rank, "root " + std::to_string(call.root) + " is not a rank",
+    refuse(call, caller, "root " + std::to_string(call.root) + " is not a rank",
            "ranks are 0 to " + std::to_string(caller.ranks - 1));
   }
 }
@@ -46,7 +47,7 @@ void check_numbers(const Call& call, Caller caller, std::size_t element) {
   if (call.collective == Collective::all_to_all_v) {
     const auto me = static_cast<std::size_t>(caller.rank);
     if (call.counts[me] != call.recv_counts[me]) {
-      refuse(call, caller.rank,
+      refuse(call, caller,
              "it sends " + std::to_string(call.counts[me]) + " elements to itself, but receives " +
                  std::to_string(call.recv_counts[me]),
              "make the rank's own entries of counts and recv_counts equal");
@@ -56,19 +57,20 @@ void check_numbers(const Call& call, Caller caller, std::size_t element) {
   const std::size_t most = kMostBytes / element / (n * n);
   if (call.count > most || is_more_than(most, call.counts) || is_more_than(most * n, call.displs) ||
       is_more_than(most, call.recv_counts) || is_more_than(most * n, call.recv_displs)) {
-    refuse(call, caller.rank, "more elements than memory can hold",
+    refuse(call, caller, "more elements than memory can hold",
            "check the counts for negative numbers");
   }
 }
 
 }  // namespace
 
-UNISONO_PRIVATE void refuse(const Call& call, int rank, const std::string& what,
+UNISONO_PRIVATE void refuse(const Call& call, Caller caller, const std::string& what,
                             const std::string& hint) {
   const std::string name(to_string(call.collective));
-  throw Error(ErrorCode::usage,
-              name + " on rank " + std::to_string(rank) + ": " + what + "\n" + hint,
-              {.rank = rank, .peer = -1, .collective = name});
+  throw Error(
+      ErrorCode::usage,
+      name + " on " + member_text(caller.rank, caller.world_rank) + ": " + what + "\n" + hint,
+      {.rank = caller.world_rank, .peer = -1, .collective = name});
 }
 
 void check_words(const Call& call) {
@@ -82,7 +84,7 @@ void check_lists(const Call& call, Caller caller) {
   if (!is_v_form(call.collective)) {
     if (!(call.counts.empty() && call.displs.empty() && call.recv_counts.empty() &&
           call.recv_displs.empty())) {
-      refuse(call, caller.rank,
+      refuse(call, caller,
              "this collective has one count for all ranks, but lists of counts or displs are given",
              "remove the lists, or call the v-form");
     }
@@ -94,7 +96,7 @@ void check_lists(const Call& call, Caller caller) {
                            List{"recv_displs", call.recv_displs, false}}) {
     if (list.entries.size() != static_cast<std::size_t>(caller.ranks) &&
         (list.required || !list.entries.empty())) {
-      refuse(call, caller.rank,
+      refuse(call, caller,
              std::string(list.name) + " has " + std::to_string(list.entries.size()) +
                  (list.entries.size() == 1 ? " entry" : " entries") + " for " +
                  std::to_string(caller.ranks) + " ranks",
@@ -110,14 +112,14 @@ UNISONO_PRIVATE void check_shape(const Call& call, Caller caller, std::size_t el
   check_numbers(call, caller, element);
 }
 
-UNISONO_PRIVATE void check_buffers(const Call& call, int rank, const Extent& extent) {
+UNISONO_PRIVATE void check_buffers(const Call& call, Caller caller, const Extent& extent) {
   if (extent.input != 0 && call.in == nullptr) {
-    refuse(call, rank,
+    refuse(call, caller,
            "`in` is null, but " + std::to_string(extent.input) + " bytes are read from it",
            "pass the buffer, or a count of 0");
   }
   if (extent.output != 0 && call.out == nullptr) {
-    refuse(call, rank,
+    refuse(call, caller,
            "`out` is null, but " + std::to_string(extent.output) + " bytes are written to it",
            "pass the buffer, or a count of 0");
   }
@@ -126,8 +128,8 @@ UNISONO_PRIVATE void check_buffers(const Call& call, int rank, const Extent& ext
   }
   const auto in = reinterpret_cast<std::uintptr_t>(call.in);
   const auto out = reinterpret_cast<std::uintptr_t>(call.out);
-  if (in < out + extent.output && out < in + extent.input && !is_in_place(call, rank)) {
-    refuse(call, rank, "`in` and `out` overlap, but not as the in-place rule allows",
+  if (in < out + extent.output && out < in + extent.input && !is_in_place(call, caller.rank)) {
+    refuse(call, caller, "`in` and `out` overlap, but not as the in-place rule allows",
            "use disjoint buffers; the headers (communicator.hpp, unisono.h) begin with the "
            "in-place rule");
   }

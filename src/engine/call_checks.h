@@ -13,12 +13,13 @@ namespace unisono::engine {
 
 // The calling rank.
 struct Caller {
-  int rank = 0;
+  int rank = 0;  // in its group
   int ranks = 1;
+  int world_rank = 0;
 };
 
 // Throws usage; `hint` is the advice.
-[[noreturn]] void refuse(const Call& call, int rank, const std::string& what,
+[[noreturn]] void refuse(const Call& call, Caller caller, const std::string& what,
                          const std::string& hint);
 
 // The following functions throw usage.
@@ -32,7 +33,7 @@ void check_lists(const Call& call, Caller caller);
 // transit.
 void check_shape(const Call& call, Caller caller, std::size_t element);
 // REQUIRES: check_shape(). `extent`: what the call reads and writes.
-void check_buffers(const Call& call, int rank, const Extent& extent);
+void check_buffers(const Call& call, Caller caller, const Extent& extent);
 
 // Throws usage if no memory can hold so many bytes: a negative number became a size. `call`: for
 // the text, "send on rank 0".

@@ -97,7 +97,7 @@ struct Bf16 : Widened<std::uint16_t> {
 // Each 32-bit lane holds two elements; they are widened in place, the even and the odd one, so
 // that no element crosses a lane.
 //
-// A NaN cannot be rounded to something else: its payload is that of a bf16, or empty.
+// Rounding keeps a NaN: the lower half of its bits is zero, so that nothing is carried.
 struct Bf16 {
   using Lane = std::uint16_t;
   using D = hn::ScalableTag<std::uint16_t>;

@@ -135,7 +135,7 @@ Explanation Planner::explain(const Call& call) {
   const Collective collective = plain_form(call.collective);
   // Ranks of all_to_all_v know only their own sizes.
   double bytes = static_cast<double>(moved_size(call));
-  if (const auto known = vector_bytes(call, ranks_)) {
+  if (const auto known = vector_bytes(call, caller_.ranks)) {
     bytes = *known;
   } else {
     std::size_t elements = 0;
@@ -145,7 +145,7 @@ Explanation Planner::explain(const Call& call) {
     bytes *= static_cast<double>(elements);
   }
   Explanation result{.collective = call.collective,
-                     .ranks = ranks_,
+                     .ranks = caller_.ranks,
                      .bytes = bytes,
                      .chosen = choice.name,
                      .why = choice.why,
@@ -166,7 +166,7 @@ Explanation Planner::explain(const Call& call) {
   for (const std::string& name :
        names_of(collective, machine, listed ? choice.name : std::string())) {
     const Algorithm& algorithm = *find_algorithm(collective, name);
-    const Shape shape{.ranks = ranks_,
+    const Shape shape{.ranks = caller_.ranks,
                       .root = choice.shape.root,
                       .parameters = parse_parameters(algorithm, name)};
     if (std::string reason = inability(call, algorithm, shape); !reason.empty()) {
@@ -179,7 +179,7 @@ Explanation Planner::explain(const Call& call) {
         {.algorithm = name,
          .steps = moved.steps,
          .sent_bytes = moved.sent_bytes,
-         .predicted_us = known ? 1e6 * machine->time_s(collective, name, ranks_, bytes) : -1,
+         .predicted_us = known ? 1e6 * machine->time_s(collective, name, caller_.ranks, bytes) : -1,
          .chosen = name == choice.name});
   }
   std::stable_sort(result.candidates.begin(), result.candidates.end(),

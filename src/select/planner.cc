@@ -6,7 +6,6 @@
 
 #include "base/collectives.h"
 #include "base/hash.h"
-#include "engine/call_checks.h"
 #include "select/choice.h"
 #include "select/programs.h"
 #include "select/user_schedule.h"
@@ -49,13 +48,12 @@ std::size_t whole_lines(std::size_t bytes) {
 
 }  // namespace
 
-Planner::Planner(Programs& programs, const Profile& profile, int rank, int ranks,
+Planner::Planner(Programs& programs, const Profile& profile, engine::Caller caller,
                  std::uint64_t group_id, std::string_view forced, double max_error, bool multicast,
                  AcrossHosts hosts)
     : programs_(programs),
       profile_(profile),
-      rank_(rank),
-      ranks_(ranks),
+      caller_(caller),
       group_id_(group_id),
       multicast_(multicast),
       max_error_(max_error),
@@ -63,13 +61,13 @@ Planner::Planner(Programs& programs, const Profile& profile, int rank, int ranks
       forced_(parse_forced(forced)) {}
 
 void Planner::refuse(const Call& call, const std::string& what, const std::string& hint) const {
-  engine::refuse(call, rank_, what, hint);
+  engine::refuse(call, caller_, what, hint);
 }
 
 void Planner::check_shape(const Call& call) const {
   engine::check_words(call);
   check_max_error(call);
-  engine::check_shape(call, {.rank = rank_, .ranks = ranks_}, moved_size(call));
+  engine::check_shape(call, caller_, moved_size(call));
   if (reduces(call.collective)) {
     const ReduceOp op = call.reduction.op;
     if (op == ReduceOp::user && call.reduction.user.combine == nullptr) {
@@ -91,19 +89,19 @@ void Planner::check_shape(const Call& call) const {
 Prepared Planner::prepare(const Call& call, bool in_place) {
   const Choice choice = choose(call);
   const int root = choice.shape.root;
-  const auto found =
-      choice.encoded != nullptr
-          ? programs_.find(*choice.encoded->schedule,
-                           encoded_key(*choice.encoded, root, hosts_.hosts()), rank_, multicast_)
-      : choice.user != nullptr
-          ? programs_.find(choice.user->schedule,
-                           choice.name + "#" + std::to_string(choice.user->content), rank_,
-                           multicast_)
-          : programs_.find(*choice.algorithm, choice.shape, choice.name, call.collective, rank_,
-                           multicast_);
+  const auto found = choice.encoded != nullptr
+                         ? programs_.find(*choice.encoded->schedule,
+                                          encoded_key(*choice.encoded, root, hosts_.hosts()),
+                                          caller_.rank, multicast_)
+                     : choice.user != nullptr
+                         ? programs_.find(choice.user->schedule,
+                                          choice.name + "#" + std::to_string(choice.user->content),
+                                          caller_.rank, multicast_)
+                         : programs_.find(*choice.algorithm, choice.shape, choice.name,
+                                          call.collective, caller_.rank, multicast_);
   const Compiled& compiled = *found;
   const engine::Sizes sizes = sizes_of(call);
-  const auto places = engine::lay_out(compiled.schedule, rank_, sizes);
+  const auto places = engine::lay_out(compiled.schedule, caller_.rank, sizes);
 
   Prepared prepared{
       .collective = call.collective,
@@ -114,10 +112,10 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
                           : call.count,
       .algorithm = choice.name,
       .encoded = choice.encoded != nullptr};
-  prepared.around = engine::around(call.collective, call.dtype, call.reduction.op, ranks_);
+  prepared.around = engine::around(call.collective, call.dtype, call.reduction.op, caller_.ranks);
   prepared.factor =
       call.reduction.op == ReduceOp::premul_sum ? call.reduction.factor : prepared.around.scale;
-  prepared.moved = engine::extent_of(compiled.schedule, rank_, places);
+  prepared.moved = engine::extent_of(compiled.schedule, caller_.rank, places);
   const std::size_t widening = size_of(prepared.around.moved) / size_of(call.dtype);
   prepared.extent = {.input = prepared.moved.input / widening,
                      .output = prepared.moved.output / widening};
@@ -144,7 +142,7 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   if (reducing && call.reduction.op == ReduceOp::premul_sum) {
     hash.add(std::bit_cast<std::uint64_t>(call.reduction.factor));
   }
-  hash.add(static_cast<std::uint64_t>(ranks_)).add(std::string_view(prepared.algorithm));
+  hash.add(static_cast<std::uint64_t>(caller_.ranks)).add(std::string_view(prepared.algorithm));
   if (choice.user != nullptr) {
     hash.add(choice.user->content);
   }
@@ -172,22 +170,22 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
 
 const std::shared_ptr<const Prepared>& Planner::look_up(const Call& call) {
   engine::check_words(call);
-  engine::check_lists(call, {.rank = rank_, .ranks = ranks_});  // first: the code below reads them
-  const bool in_place = engine::is_in_place(call, rank_);
+  engine::check_lists(call, caller_);  // first: the code below reads them
+  const bool in_place = engine::is_in_place(call, caller_.rank);
   if (is_v(call)) {
     check_shape(call);
     latest_v_ = std::make_shared<const Prepared>(prepare(call, in_place));
-    engine::check_buffers(call, rank_, latest_v_->extent);
+    engine::check_buffers(call, caller_, latest_v_->extent);
     return latest_v_;
   }
   const PlanKey key = key_of(call, in_place);
   if (const RecentPlans::Entry* const found = recent_.find(key)) {
-    engine::check_buffers(call, rank_, found->plan->extent);
+    engine::check_buffers(call, caller_, found->plan->extent);
     return recent_.set_latest(call, *found);
   }
   check_shape(call);
   auto prepared = std::make_shared<const Prepared>(prepare(call, in_place));
-  engine::check_buffers(call, rank_, prepared->extent);
+  engine::check_buffers(call, caller_, prepared->extent);
   return recent_.set_latest(call, recent_.add(key, std::move(prepared)));
 }
 

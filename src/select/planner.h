@@ -16,11 +16,11 @@
 #include "diagnose/flight_recorder.h"
 #include "engine/around.h"
 #include "engine/bound_program.h"
+#include "engine/call_checks.h"
 #include "engine/execution.h"
 #include "select/across_hosts.h"
 #include "select/encoded.h"
 #include "select/recent_plans.h"
-#include "unisono/call.hpp"
 #include "unisono/explain.hpp"
 
 namespace unisono::comm {
@@ -64,7 +64,7 @@ class Planner {
   // `forced` as in ConnectOptions::algorithm; throws config if it is malformed. `programs` and
   // `profile` must outlive the planner. `multicast`: supported by the lanes. `hosts`: of the
   // group's ranks. `max_error`: of calls without their own.
-  Planner(Programs& programs, const Profile& profile, int rank, int ranks, std::uint64_t group_id,
+  Planner(Programs& programs, const Profile& profile, engine::Caller caller, std::uint64_t group_id,
           std::string_view forced, double max_error, bool multicast, AcrossHosts hosts);
 
   // Returns the plan of a call, and checks its buffers too. Throws usage. The reference is valid
@@ -118,8 +118,7 @@ class Planner {
 
   Programs& programs_;
   const Profile& profile_;
-  int rank_;
-  int ranks_;
+  engine::Caller caller_;
   std::uint64_t group_id_;
   bool multicast_;
   double max_error_;

@@ -26,17 +26,17 @@ Planner::Choice Planner::choose_user(const Call& call, const std::string& path) 
     user = std::make_shared<const UserSchedule>(load_user_schedule(path));
   }
   const int root = is_rooted(call.collective) ? call.root : 0;
-  const std::string why = refusal(*user, call.collective, ranks_, root);
+  const std::string why = refusal(*user, call.collective, caller_.ranks, root);
   if (!why.empty()) {
     refuse(call, why, "a schedule file is for one collective, number of ranks and root");
   }
-  return {.shape = {.ranks = ranks_, .root = root}, .name = user->name, .user = user};
+  return {.shape = {.ranks = caller_.ranks, .root = root}, .name = user->name, .user = user};
 }
 
 std::string_view Planner::profiled(const Call& call, bool reproducible) const {
-  const auto bytes = vector_bytes(call, ranks_);
+  const auto bytes = vector_bytes(call, caller_.ranks);
   const cost::Choice* found =
-      bytes ? profile_.choices().find(plain_form(call.collective), ranks_, *bytes) : nullptr;
+      bytes ? profile_.choices().find(plain_form(call.collective), caller_.ranks, *bytes) : nullptr;
   if (found == nullptr || found->algorithm.empty()) {
     return {};
   }
@@ -52,15 +52,15 @@ bool Planner::is_reproducible(const Call& call) const {
 }
 
 int Planner::most_threads(const Call& call, int threads) const {
-  const auto bytes = hosts_.several() ? std::nullopt : vector_bytes(call, ranks_);
+  const auto bytes = hosts_.several() ? std::nullopt : vector_bytes(call, caller_.ranks);
   const cost::ThreadChoice* found =
-      bytes ? profile_.choices().find_threads(plain_form(call.collective), ranks_, *bytes)
+      bytes ? profile_.choices().find_threads(plain_form(call.collective), caller_.ranks, *bytes)
             : nullptr;
   return found == nullptr ? threads : std::min(threads, found->threads);
 }
 
 std::string_view Planner::modelled(const Call& call, bool reproducible) {
-  const auto bytes = vector_bytes(call, ranks_);
+  const auto bytes = vector_bytes(call, caller_.ranks);
   return bytes
              ? if_it_serves(call, hosts_.choose(plain_form(call.collective), *bytes, reproducible))
              : std::string_view();
@@ -75,7 +75,7 @@ std::string_view Planner::if_it_serves(const Call& call, const std::string& name
   if (algorithm == nullptr) {
     return {};
   }
-  const Shape shape{.ranks = ranks_,
+  const Shape shape{.ranks = caller_.ranks,
                     .root = is_rooted(call.collective) ? call.root : 0,
                     .parameters = parse_parameters(*algorithm, name)};
   return inability(call, *algorithm, shape).empty() ? std::string_view(name) : std::string_view();
@@ -84,7 +84,7 @@ std::string_view Planner::if_it_serves(const Call& call, const std::string& name
 std::string Planner::inability(const Call& call, const Algorithm& algorithm,
                                const Shape& shape) const {
   if (!can_serve(algorithm, shape)) {
-    return "does not support " + std::to_string(ranks_) + " ranks (" +
+    return "does not support " + std::to_string(caller_.ranks) + " ranks (" +
            std::string(algorithm.limits) + ")";
   }
   return is_v_form(call.collective) && !algorithm.allows_v ? "does not support the v-form" : "";
@@ -119,7 +119,7 @@ std::optional<Planner::Choice> Planner::choose_encoded(const Call& call) {
   // which messages cost more than bytes.
   const bool asked = call.max_error == kInheritedMaxError && max_error_ != 0 &&
                      reduces(call.collective) &&
-                     vector_bytes(call, ranks_).value_or(0) >= kLeastEncodedBytes;
+                     vector_bytes(call, caller_.ranks).value_or(0) >= kLeastEncodedBytes;
   return asked && refusal_of_max_error(call, max_error_).what.empty()
              ? try_encoded(call, max_error_, refused)
              : std::nullopt;
@@ -138,11 +138,11 @@ std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double max
   const MoveCode code = code_for(max_error);
   Choice choice;
   if (name.empty()) {
-    choice.shape = {.ranks = ranks_, .root = is_rooted(call.collective) ? call.root : 0};
+    choice.shape = {.ranks = caller_.ranks, .root = is_rooted(call.collective) ? call.root : 0};
     choice.why = Explanation::Why::max_error;
     choice.encoded = hosts_.choose_encoded(
         {.collective = call.collective, .root = choice.shape.root, .code = code},
-        vector_bytes(call, ranks_).value_or(0));
+        vector_bytes(call, caller_.ranks).value_or(0));
   } else {
     choice = choose_named(call, name);
     choice.why = call.algorithm.empty() ? Explanation::Why::option : Explanation::Why::call;
@@ -196,7 +196,7 @@ Planner::Choice Planner::choose(const Call& call) {
     name = hosts_.several() ? modelled(call, in_order) : profiled(call, in_order);
     if (name.empty()) {
       found = Why::built_in;
-      name = default_algorithm(call.collective, ranks_, call.count * moved_size(call));
+      name = default_algorithm(call.collective, caller_.ranks, call.count * moved_size(call));
     }
     why = reproducible ? why : found;
   }
@@ -214,7 +214,7 @@ Planner::Choice Planner::choose_named(const Call& call, std::string_view name) {
     refuse(call, unfit_algorithm(call.collective, name),
            "there are: " + list_algorithms(call.collective));
   }
-  const Shape shape{.ranks = ranks_,
+  const Shape shape{.ranks = caller_.ranks,
                     .root = is_rooted(call.collective) ? call.root : 0,
                     .parameters = parse_parameters(*algorithm, name)};
   if (const std::string reason = inability(call, *algorithm, shape); !reason.empty()) {

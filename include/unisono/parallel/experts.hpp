@@ -248,10 +248,10 @@ class UNISONO_EXPORT ExpertExchange {
                                             std::size_t row_bytes);
   void end_gather();
 
-  // Collective. Computes out[t] = residual[t] + the sum over the k places of weight * row, from
-  // left to right, in f32 (in f64 for f64), rounding each product and sum, and finally to the
-  // dtype. rank_major sums over the ranks, in the order of the token's first place on each. Dropped
-  // and absent places (-1) add nothing.
+  // Collective. Computes out[t] = residual[t] + the sum of weight * row over the k places of token
+  // t, in their order. Each product and each sum is rounded to f32 (f64 for f64), and the result to
+  // the dtype. In rank_major, the sum is over the ranks that the token was sent to, ordered by its
+  // first place on each rank. Dropped and absent places (-1) add nothing.
   // Shapes: see CombineRows.
   // In place: `residual` may be `out`; nothing else may overlap.
   // Errors: usage (lengths, weights that are not finite), those of dispatch().

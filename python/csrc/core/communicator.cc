@@ -30,8 +30,10 @@ void define_requests(py::module_& module) {
            "error. timeout_ms: -1 the communicator's, 0 no limit; when it expires, all operations "
            "of the world end.")
       .def("test", &Request::test, "Returns whether the operation has ended. Never blocks.")
-      .def("source", &Request::source, "The rank from which a completed receive came.")
-      .def("received", &Request::received, "The bytes of the message of a completed receive.");
+      .def("source", &Request::source,
+           "The rank from which a completed receive came; ANY_SOURCE before it has ended.")
+      .def("received", &Request::received,
+           "The bytes of the message of a completed receive; 0 before it has ended.");
   py::class_<Plan>(module, "Plan",
                    "A collective that is checked and planned once; keeps its buffers.")
       .def("start", &Plan::start, "Runs it, and returns what the blocking form returns.")
@@ -64,7 +66,7 @@ void define_explanation(py::module_& module) {
       .def_readonly("chosen", &Explanation::chosen)
       .def_property_readonly(
           "why", [](const Explanation& self) { return to_string(self.why); },
-          "call, option, profile or built_in.")
+          "call, option, profile, built_in, model or max_error.")
       .def_readonly("profile", &Explanation::profile, "The profile's file, if there is one.")
       .def_property_readonly("candidates", rows,
                              "The usable algorithms, fastest first if times are known.")
@@ -258,7 +260,7 @@ void define_communicator(py::module_& module) {
   py::class_<Comm, std::shared_ptr<Comm>> comm(
       module, "Communicator",
       "A group of ranks, as seen by this rank. Calls from several threads run one after the other; "
-      "only abort(), failure() and statistics() do not wait for them. If a call has a "
+      "only abort(), label(), failure() and statistics() do not wait for them. If a call has a "
       "`max_error`, such as 0.01, float32 data between hosts may be rounded.");
   comm.def_property_readonly("rank", &Comm::rank, "This rank's number in the group, from 0.")
       .def_property_readonly("size", &Comm::size, "The number of ranks in the group.")
@@ -269,7 +271,9 @@ void define_communicator(py::module_& module) {
                              "The number of ranks of the group on this rank's host.")
       .def_property_readonly("closed", &Comm::is_closed)
       .def("close", &Comm::close,
-           "Leaves the group. Peers that wait for this rank raise PeerLostError.")
+           "Leaves the group. Once this rank has no group, plan, request or region of a world, "
+           "peers "
+           "that wait for this rank raise PeerLostError.")
       .def("abort", &Comm::abort, arg("reason") = "",
            "Ends all operations of this world on all ranks with AbortedError. Any thread may call "
            "it.")

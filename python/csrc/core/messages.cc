@@ -45,8 +45,9 @@ void define_messages(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
       },
       arg("data"), arg("to"), arg("tag") = 0, py::kw_only(), arg("timeout_ms") = -1,
       "Sends the bytes of `data` to rank `to`; may return before they are received if they fit "
-      "into the lane's buffer (at most 256 KiB). Messages with one tag between two ranks arrive in "
-      "order.");
+      "into the lane's buffers (256 KiB within a host, about 2 MiB between hosts). Messages with "
+      "one "
+      "tag between two ranks arrive in order.");
   comm.def(
       "recv",
       [](Comm& self, const py::object& data, int from, int tag, int timeout_ms) {
@@ -58,7 +59,7 @@ void define_messages(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
       },
       arg("data"), arg("from_"), arg("tag") = 0, py::kw_only(), arg("timeout_ms") = -1,
       "Receives a message of the size of `data` from rank `from_` or from ANY_SOURCE. A message of "
-      "another size raises MismatchError on both sides.");
+      "another size raises MismatchError on all ranks.");
   comm.def(
       "send_recv",
       [](Comm& self, const py::object& data, int to, const py::object& out, int from, int tag,
@@ -124,7 +125,8 @@ void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
       },
       arg("members"), arg("id"),
       "Makes a group of some ranks. Only these ranks call it; each must be its own process. `id` "
-      "must be the same on all members, and differ from that of every other group of a member.");
+      "must be the same on all members. Groups that share a member need different ids while both "
+      "live.");
   comm.def(
       "shrink",
       [](Comm& self, int timeout_ms, bool quorum) {
@@ -135,9 +137,9 @@ void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
         return adopt(std::move(*left));
       },
       py::kw_only(), arg("timeout_ms") = -1, arg("quorum") = true,
-      "Makes a communicator of the ranks that are left after PeerLostError or TimeoutError, in "
-      "their old "
-      "order. All of them call it, on the communicator of the whole world. timeout_ms: how long to "
+      "Makes a communicator of the ranks that are left after an error that has ended the world, in "
+      "their old order. All of them call it, on the communicator of the whole world. timeout_ms: "
+      "how long to "
       "wait for ranks that may be alive; -1: as long as connect(). quorum: make at most one world "
       "of this one. Raises EvictedError.");
   comm.def(
@@ -159,7 +161,8 @@ void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
       "By rank: its number in the world before shrink(); empty if this world was not shrunk.");
   comm.def("group", &Comm::group, arg("body"),
            "Calls body(), starts its asynchronous calls on this communicator together, and waits "
-           "for all of them. If body() raises, nothing is started.");
+           "for all of them: their requests need no wait(), which raises UsageError. If body() "
+           "raises, nothing is started.");
   comm.def(
       "allocate",
       [](Comm& self, std::size_t bytes) {

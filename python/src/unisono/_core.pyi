@@ -41,9 +41,9 @@ class Request:
     def test(self) -> bool:
         """Returns whether the operation has ended. Never blocks."""
     def source(self) -> int:
-        """The rank from which a completed receive came."""
+        """The rank from which a completed receive came; ANY_SOURCE before it has ended."""
     def received(self) -> int:
-        """The bytes of the message of a completed receive."""
+        """The bytes of the message of a completed receive; 0 before it has ended."""
 
 class Plan:
     """A collective that is checked and planned once; keeps its buffers."""
@@ -80,7 +80,8 @@ class Communicator:
     Plan, which runs it repeatedly). All accept dtype, algorithm ("ring", "mine.json"; "": automatic),
     timeout_ms (-1: the communicator's; 0: no limit), and max_error: with a max_error such as 0.01,
     float32 data between hosts may be rounded (-1: the communicator's, for sums; 0: exact). n is the
-    size. Calls from several threads run one after the other.
+    size. Calls from several threads run one after the other; only abort(), label(), failure() and
+    statistics() do not wait for them.
     """
 
     @property
@@ -102,7 +103,9 @@ class Communicator:
     def closed(self) -> bool:
         """True after close()."""
     def close(self) -> None:
-        """Leaves the group. Peers that wait for this rank raise PeerLostError."""
+        """Leaves the group. Once this rank has no group, plan, request or region of a world, peers that
+        wait for this rank raise PeerLostError.
+        """
     def abort(self, reason: str = "") -> None:
         """Ends all operations of this world on all ranks with AbortedError. Any thread may call it."""
     def label(self, text: str = "") -> None:
@@ -274,13 +277,13 @@ class Communicator:
         """Explains which algorithm a call with `count` elements uses. Local."""
     def send(self, data: Buffer, to: int, tag: int = 0, *, timeout_ms: int = -1) -> None:
         """Sends the bytes of `data` to rank `to`. May return before they are received if the message
-        fits into the lane's buffer (at most 256 KiB).
+        fits into the lane's buffers (256 KiB within a host, about 2 MiB between hosts).
         """
     def send_async(
         self, data: Buffer, to: int, tag: int = 0, *, timeout_ms: int = -1
     ) -> Request: ...
     def recv(self, data: B, from_: int, tag: int = 0, *, timeout_ms: int = -1) -> B:
-        """A message of another size than `data` raises MismatchError on both sides."""
+        """A message of another size than `data` raises MismatchError on all ranks."""
     def recv_async(
         self, data: Buffer, from_: int, tag: int = 0, *, exact: bool = True, timeout_ms: int = -1
     ) -> Request:
@@ -292,16 +295,20 @@ class Communicator:
     def split(self, color: int, key: int = 0) -> Communicator | None:
         """Collective. Returns None if color < 0."""
     def subgroup(self, members: list[int], id: int) -> Communicator:
-        """Only its members call it; each must be its own process."""
+        """Only its members call it; each must be its own process. Groups that share a member need
+        different ids while both live.
+        """
     def shrink(self, *, timeout_ms: int = -1, quorum: bool = True) -> Communicator:
-        """After PeerLostError or TimeoutError: makes a communicator of the remaining ranks, which all call it."""
+        """After an error that has ended the world: makes a communicator of the remaining ranks, which all call it."""
     def grow(self, size: int, *, address: str = "") -> Communicator:
         """Adds new ranks, which connect to a world of `size`. Collective."""
     @property
     def previous_ranks(self) -> list[int]:
         """By rank: its number in the world before shrink()."""
     def group(self, body: Callable[[], object]) -> None:
-        """Starts the asynchronous calls of body() together, and waits for them."""
+        """Starts the asynchronous calls of body() together, and waits for them. Their requests need no
+        wait(), which raises UsageError.
+        """
     def allocate(self, nbytes: int) -> Region:
         """Allocates zeroed, page-aligned memory that the peers access directly. Local."""
     def register_buffer(self, data: Buffer) -> Region:

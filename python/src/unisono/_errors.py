@@ -7,8 +7,9 @@ class Error(RuntimeError):
     """An error that ended an operation. The text says what failed, where, and what to do next.
 
     code: "usage", "config", "connection", "peer_lost", "timeout", "mismatch", "aborted", "corrupt",
-    "resource", "evicted" or "internal". rank and peer are world ranks. Fields that do not apply are
-    -1 (rank, peer, op_seq, step) or "" (collective).
+    "resource", "evicted" or "internal". rank and peer are world ranks, except in errors that a class
+    built on a communicator finds itself, such as a wrong argument of DeviceGroup. Fields that do not
+    apply are -1 (rank, peer, op_seq, step) or "" (collective).
     """
 
     code = "internal"
@@ -60,7 +61,7 @@ class MismatchError(Error):
 
 
 class AbortedError(Error):
-    """This or another rank called abort(), or Ctrl-C ended its operation."""
+    """A rank called abort() or shrink(), or Ctrl-C ended its operation."""
 
     code = "aborted"
 
