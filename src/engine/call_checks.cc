@@ -128,8 +128,7 @@ UNISONO_PRIVATE void check_buffers(const Call& call, int rank, const Extent& ext
   const auto out = reinterpret_cast<std::uintptr_t>(call.out);
   if (in < out + extent.output && out < in + extent.input && !is_in_place(call, rank)) {
     refuse(call, rank, "`in` and `out` overlap, but not as the in-place rule allows",
-           "use disjoint buffers; the headers (communicator.hpp, unisono.h) begin with the "
-           "in-place rule");
+           "use disjoint buffers; unisono/rules.h has the in-place rule");
   }
 }
 
