@@ -222,7 +222,7 @@ def module_trees(module):
 
 
 def exported(tree):
-    """The names of __all__; constants that it is put together from are followed."""
+    """The names of __all__, and those that only `import *` leaves out; constants in them are followed."""
     values = {target.id: node.value for node in tree.body if isinstance(node, ast.Assign)
               for target in node.targets if isinstance(target, ast.Name)}
 
@@ -232,7 +232,7 @@ def exported(tree):
                 yield from follow(values[each.value.id])
             else:
                 yield each.value
-    return list(follow(values["__all__"])) if "__all__" in values else []
+    return [name for each in ("__all__", "_BUILTIN_NAMES") if each in values for name in follow(values[each])]
 
 
 def absolute(module, node):

@@ -43,22 +43,7 @@ inline constexpr Reduction avg{ReduceOp::avg};
 // Value of Call::max_error that selects the communicator's max_error.
 inline constexpr double kInheritedMaxError = -1;
 
-// The untyped form of a collective call. n is the number of ranks.
-//
-//   collective       in                              out                     count
-//   broadcast        root: count                     count                   the vector
-//   reduce           count                           root: count             the vector
-//   all_reduce       count                           count                   the vector
-//   scatter          root: n*count                   count                   one rank's part
-//   gather           count                           root: n*count           one rank's part
-//   all_gather       count                           n*count                 one rank's part
-//   reduce_scatter   n*count                         count                   one rank's part
-//   all_to_all       n*count                         n*count                 one pair's part
-//
-// The v-forms take `counts` instead of `count`: the length of each rank's part, the same list on
-// all ranks (scatter_v, gather_v, all_gather_v, reduce_scatter_v); for all_to_all_v `counts` are
-// what this rank sends to each rank and `recv_counts` what it receives from each. Parts are packed
-// in rank order unless `displs` (`recv_displs`) give their offsets in elements.
+// The untyped form of a collective call. rules.h describes the buffers and the lists.
 struct Call {
   Collective collective = Collective::barrier;
   const void* in = nullptr;

@@ -1,30 +1,8 @@
 // Communicator: collectives between the ranks of a group, and point-to-point messages.
 //
-// Threads: one thread at a time may use a communicator, its plans and its requests. A call that
-// starts an operation while another thread is in a blocking one throws usage; other violations may
-// not be noticed. send and recv are separate from the collectives: one thread may send and receive
-// while another one makes collective calls. Different communicators are independent. Functions with
-// "Threads: any" may be called from any thread at any time, also during an operation.
-//
-// Shapes: the table in call.hpp. Counts are elements.
-//
-// In place: allowed if `in` and `out` start at the same address for broadcast, reduce, all_reduce
-// and all_to_all; if `in` is this rank's part of `out` for all_gather; if `out` is this rank's part
-// of `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`) for scatter
-// (gather). The v-forms follow the rules of the forms without v. Any other overlap throws usage.
-// The caller owns all buffers.
-//
-// Errors: every call throws unisono::Error (error.hpp). usage leaves the communicator as it was.
-// After peer_lost, timeout, mismatch, aborted or corrupt, and after resource or internal in an
-// operation, the world has ended: every call on any of its communicators throws the same reason, on
-// every rank. Only the functions that report a state (such as rank(), failure(), late_ranks() and
-// statistics()), abort() and shrink() can still be called. The remaining ranks can continue with
-// shrink().
-//
-// Mismatches: if the ranks make different collective calls, all of them get mismatch: in that call,
-// or in the next one that waits for another rank, at the latest in the next barrier
-// (docs/reliability.md lists what is compared). If the different call was a rank's last one, the
-// rank reports the mismatch on stderr when it leaves, provided that it knows by then.
+// rules.h has the rules that C shares: shapes, in-place use, errors, threads, messages, and what
+// ranks must agree on. Every call throws unisono::Error (error.hpp); the remaining ranks of a world
+// that has ended can continue with shrink().
 #pragma once
 
 #include <cstddef>
@@ -205,22 +183,21 @@ class UNISONO_EXPORT Communicator {
   // plan() prepares the call for repeated starts (preparing is local).
   // run_async(): the buffers must live until wait() returns; lists of counts may be reused as soon
   // as run_async() returns.
-  // Shapes: see the table in call.hpp.
-  // In place: see the top of this header.
-  // Errors: usage, thrown before anything is sent; peer_lost, timeout, mismatch and aborted, which
-  // all ranks get.
+  // Shapes: see rules.h.
+  // In place: see rules.h.
+  // Errors: usage before anything is sent; peer_lost, timeout, mismatch and aborted on all ranks.
   void run(const Call& call);
   Request run_async(const Call& call);
   Plan plan(const Call& call);
   // Local. Explains which algorithm the call would get and why. Builds every schedule that can
   // serve the call. The buffers may be null.
-  // Errors: usage.
+  // Errors: usage; the error that has ended the world.
   Explanation explain(const Call& call);
 
   // Collective. Typed forms. A buffer is anything that std::span can be constructed from: a span, a
   // std::vector, a std::array, an array. Each collective has a blocking form and an `_async` form,
   // whose buffers must live until wait() returns. Ranks that do not use a buffer may pass {}.
-  // Shapes: counts follow from the buffer lengths, which must fit the table in call.hpp; a wrong
+  // Shapes: counts follow from the buffer lengths, which must fit the table in rules.h; a wrong
   // length throws usage.
   // Errors: those of run().
   template <OutBuffer Data>
@@ -373,11 +350,8 @@ class UNISONO_EXPORT Communicator {
   }
   Request barrier_async() { return run_async({.collective = Collective::barrier}); }
 
-  // Sends to or receives from one rank. Messages with one tag between two ranks arrive in order.
-  // send() may return before the receive begins if the message fits into the lane's buffers: 256
-  // KiB within a host, about 2 MiB between hosts. A longer message waits until the receiver takes
-  // messages from this rank; a message to this rank itself never waits. recv() returns the length
-  // of the message, which may be less than that of the buffer.
+  // Sends to or receives from one rank, by the rules for messages in rules.h. recv() returns the
+  // length of the message.
   // Units: bytes.
   // Threads: one thread at a time may send or receive; another thread may make collective calls
   // meanwhile.
@@ -418,6 +392,7 @@ class UNISONO_EXPORT Communicator {
                                   sizeof(ElementOf<Out>));
   }
   // Asynchronous forms. The buffers must live until wait() returns.
+  // Errors: those of send() and recv().
   Request send_async(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
   Request recv_async(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
   template <Message In>
@@ -525,9 +500,8 @@ class UNISONO_EXPORT Communicator {
   // Collective. Starts several operations as one. `body` calls async operations on this
   // communicator; group() returns when all of them are done, so their requests need no wait().
   // Consecutive small all_reduces of the same dtype and operation become one. If `body` throws,
-  // nothing is started; this must happen on all ranks or on none.
-  // Errors: usage for a blocking call on this communicator in `body`; the exception of `body`;
-  // those of the operations.
+  // nothing is started, and group() rethrows it; this must happen on all ranks or on none.
+  // Errors: usage for a blocking call on this communicator in `body`; those of the operations.
   void group(const std::function<void()>& body);
 
  private:

@@ -51,13 +51,13 @@ UNISONO_EXPORT unisono_result_t unisono_device_free(unisono_device_t* group) UNI
 /* Collective. Allocates device memory that all ranks can reach until the group is freed; each rank
  * asks for as many bytes as it needs. *data is NULL after a failure.
  * Units: bytes.
- * Errors: USAGE, RESOURCE, those of unisono_device_check(). */
+ * Errors: USAGE, RESOURCE, the error that has ended the group. */
 UNISONO_EXPORT unisono_result_t unisono_device_allocate(size_t bytes, unisono_device_t group,
                                                         void** data) UNISONO_NOEXCEPT;
 /* Collective. Starts a collective on `stream` (a CUstream or cudaStream_t; NULL: the legacy default
  * stream), after the work that the stream already holds, and returns. `call` is as for
  * unisono_run(), with device memory as buffers and timeout_ms -1 (the group's limit).
- * Shapes: see unisono.h.
+ * Shapes: see rules.h.
  * In place: see device.hpp.
  * Errors: USAGE at once; TIMEOUT, PEER_LOST, MISMATCH and ABORTED if an earlier call has ended the
  * group. */
@@ -69,7 +69,7 @@ UNISONO_EXPORT unisono_result_t unisono_device_check(unisono_device_t group) UNI
 /* Local. Returns when all work of the stream is done.
  * Units: timeout_ms in milliseconds; 0: no limit.
  * Threads: any.
- * Errors: TIMEOUT, those of unisono_device_check(). */
+ * Errors: TIMEOUT, the error that has ended the group. */
 UNISONO_EXPORT unisono_result_t unisono_device_synchronize(void* stream, int timeout_ms,
                                                            unisono_device_t group) UNISONO_NOEXCEPT;
 

@@ -20,7 +20,7 @@
 //
 // Limits: there is no kernel for `user`, nor for premul_sum of integers. A timeout_ms in the call
 // is refused; set DeviceOptions::timeout_ms.
-// In place: as in communicator.hpp, except that an all_reduce is in place on all ranks or on none,
+// In place: as in rules.h, except that an all_reduce is in place on all ranks or on none,
 // a broadcast on all of them (`in` may be null), and an all_to_all on none.
 //
 // CUDA graphs: calls may be captured. Within a graph they run in the order of their calls, whatever
@@ -71,7 +71,7 @@ class UNISONO_EXPORT DeviceGroup {
 
   // Collective. Starts a collective on the stream, after the work that the stream already holds,
   // and returns.
-  // Shapes: see call.hpp.
+  // Shapes: see rules.h.
   // In place: see above.
   // Errors: usage at once; the error that has ended the group.
   void run(const Call& call, DeviceStream stream);

@@ -8,9 +8,12 @@
  *   options.k = 8;
  *   unisono_expert_exchange_create(&options, comm, &exchange);
  *   unisono_route(chosen, tokens, exchange, &routing);
+ *   unisono_routing_shape_t shape = UNISONO_ROUTING_SHAPE_INIT;
  *   unisono_get_routing_shape(routing, &shape);
+ *   unisono_payload_t payload = UNISONO_PAYLOAD_INIT;      in, out and row_bytes are the program's
  *   unisono_dispatch(routing, &payload, 1, exchange);
  *   ... experts compute rows ...
+ *   unisono_combine_rows_t rows = UNISONO_COMBINE_ROWS_INIT;
  *   unisono_combine(routing, &rows, exchange);
  *
  * Threads: one thread at a time uses an exchange and its routings.
@@ -58,8 +61,9 @@ typedef struct unisono_expert_exchange_options {
 #define UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT \
   {sizeof(unisono_expert_exchange_options_t), 0, 1, UNISONO_EXPERT_MAJOR, 1, -1, NULL, NULL, 0, 0}
 
-/* The rows of a routing, and where they come from. */
+/* The rows of a routing, and where they come from. Start from UNISONO_ROUTING_SHAPE_INIT. */
 typedef struct unisono_routing_shape {
+  size_t struct_size;
   size_t tokens;       /* on this rank */
   size_t rows;         /* that a dispatch writes on this rank, padding included */
   size_t experts_here; /* on this rank */
@@ -78,30 +82,42 @@ typedef struct unisono_routing_shape {
   /* By rank: the rows that a dispatch brings there, without padding. */
   const int64_t* rows_of_ranks;
 } unisono_routing_shape_t;
+#define UNISONO_ROUTING_SHAPE_INIT \
+  {sizeof(unisono_routing_shape_t), 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 
-/* One kind of data that is sent for each token, as a row. */
+/* One kind of data that is sent for each token, as a row. Start from UNISONO_PAYLOAD_INIT. */
 typedef struct unisono_payload {
+  size_t struct_size;
   const void* in; /* [tokens][row_bytes]; one_a_slot: [tokens][k][row_bytes] */
   void* out;      /* [rows][row_bytes] */
   size_t row_bytes;
   int one_a_slot; /* 1: a row for each of the k places, as for weights; not for rank_major */
   int coding;
   unisono_dtype_t dtype; /* needed for a coding; the same on all ranks */
+  int reserved;          /* 0 */
 } unisono_payload_t;
+#define UNISONO_PAYLOAD_INIT \
+  {sizeof(unisono_payload_t), NULL, NULL, 0, 0, UNISONO_ROWS_PLAIN, UNISONO_BF16, 0}
 
-/* The rows that unisono_combine() sums, and the memory for the sums. */
+/* The rows that unisono_combine() sums, and the memory for the sums. Start from
+ * UNISONO_COMBINE_ROWS_INIT. */
 typedef struct unisono_combine_rows {
+  size_t struct_size;
   const void* rows; /* [rows][hidden] of dtype */
   void* out;        /* [tokens][hidden] of dtype */
   unisono_dtype_t dtype;
+  int coding;
   size_t hidden;
   const float* weights; /* [tokens][k]; NULL: all are 1; NULL for rank_major */
   const void* residual; /* [tokens][hidden]; NULL: none; may be `out` */
-  int coding;
 } unisono_combine_rows_t;
+#define UNISONO_COMBINE_ROWS_INIT \
+  {sizeof(unisono_combine_rows_t), NULL, NULL, UNISONO_BF16, UNISONO_ROWS_PLAIN, 0, NULL, NULL}
 
-/* The gradients of combine(). With rank_major, weights, rows and weights_gradient must be NULL. */
+/* The gradients of combine(). With rank_major, weights, rows and weights_gradient must be NULL.
+ * Start from UNISONO_COMBINE_GRADIENT_INIT. */
 typedef struct unisono_combine_gradient {
+  size_t struct_size;
   const void* out_gradient; /* [tokens][hidden] of dtype */
   void* rows_gradient;      /* [rows][hidden] of dtype */
   unisono_dtype_t dtype;
@@ -110,6 +126,8 @@ typedef struct unisono_combine_gradient {
   const void* rows;        /* [rows][hidden] of dtype */
   float* weights_gradient; /* [tokens][k] */
 } unisono_combine_gradient_t;
+#define UNISONO_COMBINE_GRADIENT_INIT \
+  {sizeof(unisono_combine_gradient_t), NULL, NULL, UNISONO_BF16, 0, NULL, NULL, NULL}
 
 /* Collective. Makes an exchange. The caller frees *exchange before it frees the communicator. */
 UNISONO_EXPORT unisono_result_t unisono_expert_exchange_create(
@@ -224,7 +242,7 @@ UNISONO_EXPORT unisono_result_t unisono_balance_experts(const double* loads, siz
                                                         int hosts, int* experts_of_ranks,
                                                         double* load_of_ranks) UNISONO_NOEXCEPT;
 
-/* A copy of one expert's weights from one rank to another. */
+/* A copy of one expert's weights from one rank to another. Never gets further members. */
 typedef struct unisono_expert_move {
   int expert;
   int from;

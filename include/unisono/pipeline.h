@@ -40,18 +40,21 @@ UNISONO_EXPORT unisono_result_t
 unisono_pipeline_schedule_free(unisono_pipeline_schedule_t* schedule) UNISONO_NOEXCEPT;
 
 /* A stage on this rank and the shape of its output. The gradient of the output has the same shape.
- */
+ * Start from UNISONO_PIPELINE_STAGE_INIT. */
 typedef struct unisono_pipeline_stage {
+  size_t struct_size;
   int stage;
   unisono_dtype_t dtype;
   const size_t* shape; /* NULL, with 0 dimensions, if there is no next stage */
   size_t dimensions;   /* at most 8 */
 } unisono_pipeline_stage_t;
+#define UNISONO_PIPELINE_STAGE_INIT {sizeof(unisono_pipeline_stage_t), 0, UNISONO_F32, NULL, 0}
 
 /* One computation. The library owns the memory, which is aligned to 64 bytes; a pointer is NULL,
  * with 0 bytes, where there is no input or output. `input` is unchanged from F until B, or W, has
  * returned. */
 typedef struct unisono_pipeline_pass {
+  size_t struct_size; /* the library sets it */
   int stage;
   int microbatch;
   const void* input;

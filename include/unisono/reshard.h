@@ -1,9 +1,13 @@
 /* Reshard for C: tensors move from one mesh of ranks to another. parallel/reshard.hpp describes the
  * moves; results and errors are as in unisono.h.
  *
- *   unisono_reshard_tensor_t tensor = {"w", UNISONO_F32, shape, 2, "tp=2: tp=shard(0)",
- *                                      "tp=2: tp=shard(1)"};
+ *   unisono_reshard_tensor_t tensor = UNISONO_RESHARD_TENSOR_INIT;
  *   unisono_reshard_memory_t memory = UNISONO_RESHARD_MEMORY_INIT;
+ *   tensor.name = "w";
+ *   tensor.shape = shape;
+ *   tensor.dimensions = 2;
+ *   tensor.from = "tp=2: tp=shard(0)";
+ *   tensor.to = "tp=2: tp=shard(1)";
  *   unisono_reshard_create(&tensor, 1, comm, &reshard);
  *   memory.in = in;
  *   memory.out = out;
@@ -23,8 +27,9 @@ extern "C" {
 /* A plan that is ready to run. */
 typedef struct unisono_reshard_handle* unisono_reshard_t;
 
-/* A tensor that moves, and its layouts. */
+/* A tensor that moves, and its layouts. Start from UNISONO_RESHARD_TENSOR_INIT. */
 typedef struct unisono_reshard_tensor {
+  size_t struct_size;
   const char* name; /* a different one for each tensor */
   unisono_dtype_t dtype;
   const size_t* shape; /* of the whole tensor; NULL, with 0 dimensions, for a single element */
@@ -32,14 +37,18 @@ typedef struct unisono_reshard_tensor {
   const char* from;    /* layouts, such as "dp=2,tp=4 on 0-7: tp=shard(0)" */
   const char* to;
 } unisono_reshard_tensor_t;
+#define UNISONO_RESHARD_TENSOR_INIT \
+  {sizeof(unisono_reshard_tensor_t), NULL, UNISONO_F32, NULL, 0, NULL, NULL}
 
-/* This rank's part of a tensor. */
+/* This rank's part of a tensor. Start from UNISONO_RESHARD_PART_INIT. */
 typedef struct unisono_reshard_part {
+  size_t struct_size;
   int is_held; /* 0: the rank is outside the mesh, and has no part */
   size_t dimensions;
   size_t shape[8];
   size_t bytes;
 } unisono_reshard_part_t;
+#define UNISONO_RESHARD_PART_INIT {sizeof(unisono_reshard_part_t), 0, 0, {0}, 0}
 
 /* Start from UNISONO_RESHARD_MEMORY_INIT. All lists have an entry for each tensor of
  * unisono_reshard_create(), in its order. Entries of tensors that this rank has no part of are

@@ -21,7 +21,8 @@ struct Statistics {
   struct Row {
     std::string what;         // "all_reduce", ..., "send", "recv"
     std::uint64_t calls = 0;  // started, async ones included
-    std::uint64_t bytes = 0;  // for each call the larger of its input and output; recv: its buffer
+    // For each call the larger of its input and output; for a receive the message that has come.
+    std::uint64_t bytes = 0;
     // Time in blocking calls minus waiting. One in 64 calls below 32 KiB is timed and counts for
     // the others.
     double moving_s = 0;

@@ -32,7 +32,7 @@ UNISONO_EXPORT unisono_result_t unisono_team_free(unisono_team_t* team) UNISONO_
 /* Collective. All threads of the team on all ranks make each call, with the whole buffers; `thread`
  * counts from 0. A call returns when this rank's result is complete.
  * Shapes: as for unisono_broadcast() and the other collectives.
- * In place: see unisono.h.
+ * In place: see rules.h.
  * Errors: those of unisono_run(); MISMATCH if two threads make different calls; TIMEOUT, naming the
  * thread that has not come. */
 UNISONO_EXPORT unisono_result_t unisono_team_broadcast(void* data, size_t count,

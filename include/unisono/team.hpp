@@ -18,10 +18,10 @@
 // Threads: each thread number belongs to one thread at a time. Calls allocate nothing themselves
 // and take no lock. The communicator that the team was made from stays usable.
 //
-// Errors: those of Communicator; usage (an invalid thread number, or a collective that a team does
-// not have); mismatch (two threads make different calls); timeout (a thread has not arrived; the
-// message names it). An error in a call of several threads ends the team and its world, because
-// other slices of that call may be in progress.
+// Errors: those of Communicator::run(); usage (an invalid thread number, or a collective that a
+// team does not have); mismatch (two threads make different calls); timeout (a thread has not
+// arrived; the message names it). An error in a call of several threads ends the team and its
+// world, because other slices of that call may be in progress.
 #pragma once
 
 #include <memory>

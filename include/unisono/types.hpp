@@ -55,7 +55,7 @@ enum class ReduceOp : std::uint8_t {
 };
 inline constexpr int kReduceOpCount = 13;
 
-enum class Collective : std::uint8_t {  // The collective operations; call.hpp has their shapes.
+enum class Collective : std::uint8_t {  // The collective operations; rules.h has their shapes.
   broadcast,
   scatter,
   gather,

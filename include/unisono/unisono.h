@@ -1,144 +1,22 @@
 /* The C interface: C99, also valid C++. It uses the same core as communicator.hpp, so ranks that
- * use either may be in one world.
+ * use either may be in one world. rules.h has the rules of both: shapes, in-place use, errors,
+ * threads, and what ranks must agree on. collectives.h has a function for each collective.
  *
  * Results: a function that can fail returns unisono_result_t; UNISONO_SUCCESS is 0.
  * unisono_last_error() returns the text of the calling thread's latest failure: "<code>: <what
  * failed, where, since when>\n<what to try next>". No function throws or ends the process.
  *
- * Threads: one thread at a time may use a communicator, its plans and its requests. Starting an
- * operation while another thread is in a blocking one is UNISONO_USAGE; other violations may not be
- * noticed. unisono_send() and unisono_recv() are separate from the collectives: one thread may send
- * and receive while another one makes collective calls. Different communicators are independent.
- * Functions with "Threads: any" may be called from any thread at any time, also during an
- * operation.
- *
- * Shapes: `count` is in elements, `bytes` in bytes, and n is the size of the communicator.
- *
- *   collective       in                              out                     count
- *   broadcast        root: count                     count                   the vector
- *   reduce           count                           root: count             the vector
- *   all_reduce       count                           count                   the vector
- *   scatter          root: n*count                   count                   one rank's part
- *   gather           count                           root: n*count           one rank's part
- *   all_gather       count                           n*count                 one rank's part
- *   reduce_scatter   n*count                         count                   one rank's part
- *   all_to_all       n*count                         n*count                 one pair's part
- *
- * A buffer that a rank does not use, or that has no elements, may be NULL. The v-forms take lists
- * of n entries: the count of each rank's part, the same list on all ranks; for all_to_all_v, the
- * counts that this rank sends to each rank and receives from each. Parts are packed in rank order
- * unless the matching displs (NULL: packed) give their offsets in elements. Lists are read before
- * the function returns, also by the asynchronous forms.
- *
- * In place: allowed if `in` and `out` are the same address for broadcast, reduce, all_reduce and
- * all_to_all; if `in` is this rank's part of `out` for all_gather; if `out` is this rank's part of
- * `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`) for scatter
- * (gather). The v-forms follow the rules of the forms without v. Any other overlap is
- * UNISONO_USAGE. The caller owns all buffers.
- *
- * Errors: UNISONO_USAGE leaves the communicator as it was. After UNISONO_PEER_LOST,
- * UNISONO_TIMEOUT, UNISONO_MISMATCH, UNISONO_ABORTED or UNISONO_CORRUPT, and after UNISONO_RESOURCE
- * or UNISONO_INTERNAL in an operation, the world has ended: every call on any of its communicators
- * returns the same error, on every rank. Only the functions that report a state, unisono_abort(),
- * unisono_shrink() and the functions that free handles can still be called.
- *
- * Collective functions: all ranks of a communicator must make the same collective calls in the same
- * order, with the same count or counts, dtype, op, factor, root and algorithm. Otherwise all of
- * them get UNISONO_MISMATCH: in that call, or in the next one that waits for another rank, at the
- * latest in the next barrier. If the different call was a rank's last one, the rank reports the
- * mismatch on stderr when it leaves, provided that it knows by then. */
+ * Structs: start from the struct's _INIT. Its first member, struct_size, tells the library which
+ * members the program knows. */
 #pragma once
 
-#include <stddef.h>
-
-#include "unisono/export.hpp"
+#include "unisono/collectives.h"
+#include "unisono/types.h"
 #include "unisono/version.h"
 
 #if defined(__cplusplus)
-#define UNISONO_NOEXCEPT noexcept
-#define UNISONO_INT : int /* so that any int that C passes is a value of the type */
 extern "C" {
-#else
-#define UNISONO_NOEXCEPT
-#define UNISONO_INT
 #endif
-
-/* The result of a call. */
-typedef enum unisono_result UNISONO_INT {
-  UNISONO_SUCCESS = 0,
-  UNISONO_USAGE = 1,      /* the caller passed something invalid */
-  UNISONO_CONFIG = 2,     /* the environment or the options are wrong or contradict each other */
-  UNISONO_CONNECTION = 3, /* ranks could not find each other */
-  UNISONO_PEER_LOST = 4,  /* a rank died or left */
-  UNISONO_TIMEOUT = 5,    /* a rank did not arrive in time */
-  UNISONO_MISMATCH = 6,   /* ranks make different calls */
-  UNISONO_ABORTED = 7,    /* a rank called unisono_abort() or unisono_shrink() */
-  UNISONO_CORRUPT = 8,    /* damaged file or message */
-  UNISONO_RESOURCE = 9,   /* the system refused memory, a descriptor or an address */
-  UNISONO_INTERNAL = 10,  /* a defect in unisono */
-  UNISONO_EVICTED = 11    /* the other ranks continued without this one, or may have */
-} unisono_result_t;
-
-/* Element types. */
-typedef enum unisono_dtype UNISONO_INT {
-  UNISONO_I8 = 0,
-  UNISONO_U8 = 1,
-  UNISONO_I32 = 2,
-  UNISONO_U32 = 3,
-  UNISONO_I64 = 4,
-  UNISONO_U64 = 5,
-  UNISONO_F16 = 6,
-  UNISONO_BF16 = 7,
-  UNISONO_F8E4M3 = 8, /* OCP E4M3: no infinity, overflow gives NaN */
-  UNISONO_F8E5M2 = 9, /* OCP E5M2: IEEE-like, overflow gives infinity */
-  UNISONO_F32 = 10,
-  UNISONO_F64 = 11,
-  UNISONO_BOOL = 12 /* one byte, 0 or 1 */
-} unisono_dtype_t;
-
-/* Reduce operations. `unisono list --dtypes` prints the dtypes that each one supports. */
-typedef enum unisono_op UNISONO_INT {
-  UNISONO_SUM = 0,
-  UNISONO_PROD = 1,
-  UNISONO_MIN = 2,
-  UNISONO_MAX = 3,
-  UNISONO_AVG = 4, /* the sum divided by the number of ranks; integers truncate towards zero, and
-                      only sums of 64-bit ones wrap; in host memory no float sum overflows */
-  UNISONO_BAND = 5,
-  UNISONO_BOR = 6,
-  UNISONO_BXOR = 7,
-  UNISONO_LAND = 8,
-  UNISONO_LOR = 9,
-  UNISONO_LXOR = 10,
-  UNISONO_PREMUL_SUM = 11, /* only in unisono_call_t: each rank's input times `factor`, summed */
-  UNISONO_USER = 12        /* only in unisono_call_t: a function of the caller */
-} unisono_op_t;
-/* The collective operations. */
-typedef enum unisono_collective UNISONO_INT {
-  UNISONO_BROADCAST = 0,
-  UNISONO_SCATTER = 1,
-  UNISONO_GATHER = 2,
-  UNISONO_REDUCE = 3,
-  UNISONO_ALL_REDUCE = 4,
-  UNISONO_ALL_GATHER = 5,
-  UNISONO_REDUCE_SCATTER = 6,
-  UNISONO_ALL_TO_ALL = 7,
-  UNISONO_BARRIER = 8,
-  UNISONO_SCATTER_V = 9,
-  UNISONO_GATHER_V = 10,
-  UNISONO_ALL_GATHER_V = 11,
-  UNISONO_REDUCE_SCATTER_V = 12,
-  UNISONO_ALL_TO_ALL_V = 13
-} unisono_collective_t;
-
-/* A rank's handle on a group of ranks. */
-typedef struct unisono_comm_handle* unisono_comm_t;
-/* An operation in progress. unisono_wait() or unisono_wait_received() ends it. */
-typedef struct unisono_request_handle* unisono_request_t;
-/* A collective that has been checked, planned and lowered, and can be started repeatedly. */
-typedef struct unisono_plan_handle* unisono_plan_t;
-/* Registered memory: peers on this host read and write it directly. */
-typedef struct unisono_region_handle* unisono_region_t;
 
 /* About the library. Local; any thread. */
 
@@ -153,14 +31,6 @@ UNISONO_EXPORT const char* unisono_version(void) UNISONO_NOEXCEPT;
 UNISONO_EXPORT size_t unisono_dtype_bytes(unisono_dtype_t dtype) UNISONO_NOEXCEPT;
 
 /* Communicators. */
-
-/* The connections between ranks. */
-typedef enum unisono_transport UNISONO_INT {
-  UNISONO_TRANSPORT_UNSET = -1, /* UNISONO_TRANSPORT of the environment, else automatic */
-  UNISONO_TRANSPORT_AUTO = 0,   /* shared memory within a host, TCP between hosts */
-  UNISONO_TRANSPORT_SHM = 1,    /* one host only */
-  UNISONO_TRANSPORT_TCP = 2     /* TCP also between ranks on one host */
-} unisono_transport_t;
 
 /* How a rank joins its world. Start from UNISONO_CONNECT_OPTIONS_INIT: struct_size tells the
  * library which members the caller knows. Members that are -1 or NULL, threads 0, and time limits
@@ -298,7 +168,7 @@ UNISONO_EXPORT unisono_result_t unisono_late_ranks(unisono_comm_t comm, int* ran
 typedef struct unisono_call_statistics {
   size_t struct_size; /* start from UNISONO_STATISTICS_INIT */
   unsigned long long calls;
-  unsigned long long bytes; /* for each call the larger of its input and output */
+  unsigned long long bytes; /* per call the larger of input and output; of a receive its message */
   double moving_s;          /* in blocking calls, without waiting */
   double waiting_s;         /* because a peer had not arrived, sent or read */
   /* Histogram of waiting time per call. skew[0] counts calls that waited less than a microsecond;
@@ -329,122 +199,6 @@ UNISONO_EXPORT unisono_result_t unisono_wait(unisono_request_t* request,
  * 0 otherwise. Makes progress; never blocks.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_test(unisono_request_t request, int* done) UNISONO_NOEXCEPT;
-
-/* Collectives. All ranks call them. Each returns when its buffers may be used again. The _async
- * form starts the operation, which progresses while the caller computes, and sets *request; the
- * buffers must live, and `out` must not be touched, until unisono_wait() returns. Inside
- * unisono_group() the group waits: *request becomes NULL, and `request` may be NULL.
- *
- * Shapes: see the table at the top.
- * In place: see the top.
- * Errors: USAGE before anything is sent; PEER_LOST, TIMEOUT, MISMATCH and ABORTED on all ranks. */
-
-/* Copies the root's vector to all ranks. */
-UNISONO_EXPORT unisono_result_t unisono_broadcast(void* data, size_t count, unisono_dtype_t dtype,
-                                                  int root, unisono_comm_t comm) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t
-unisono_broadcast_async(void* data, size_t count, unisono_dtype_t dtype, int root,
-                        unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
-/* Reduces the vectors of all ranks; the root gets the result. */
-UNISONO_EXPORT unisono_result_t unisono_reduce(const void* in, void* out, size_t count,
-                                               unisono_dtype_t dtype, unisono_op_t op, int root,
-                                               unisono_comm_t comm) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_reduce_async(const void* in, void* out, size_t count,
-                                                     unisono_dtype_t dtype, unisono_op_t op,
-                                                     int root, unisono_comm_t comm,
-                                                     unisono_request_t* request) UNISONO_NOEXCEPT;
-/* Reduces the vectors of all ranks; every rank gets the result. */
-UNISONO_EXPORT unisono_result_t unisono_all_reduce(const void* in, void* out, size_t count,
-                                                   unisono_dtype_t dtype, unisono_op_t op,
-                                                   unisono_comm_t comm) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_all_reduce_async(
-    const void* in, void* out, size_t count, unisono_dtype_t dtype, unisono_op_t op,
-    unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
-/* Sends each rank its part of the root's vector. */
-UNISONO_EXPORT unisono_result_t unisono_scatter(const void* in, void* out, size_t count,
-                                                unisono_dtype_t dtype, int root,
-                                                unisono_comm_t comm) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_scatter_async(const void* in, void* out, size_t count,
-                                                      unisono_dtype_t dtype, int root,
-                                                      unisono_comm_t comm,
-                                                      unisono_request_t* request) UNISONO_NOEXCEPT;
-/* Collects the parts of all ranks on the root, in rank order. */
-UNISONO_EXPORT unisono_result_t unisono_gather(const void* in, void* out, size_t count,
-                                               unisono_dtype_t dtype, int root,
-                                               unisono_comm_t comm) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_gather_async(const void* in, void* out, size_t count,
-                                                     unisono_dtype_t dtype, int root,
-                                                     unisono_comm_t comm,
-                                                     unisono_request_t* request) UNISONO_NOEXCEPT;
-/* Collects the parts of all ranks on every rank, in rank order. */
-UNISONO_EXPORT unisono_result_t unisono_all_gather(const void* in, void* out, size_t count,
-                                                   unisono_dtype_t dtype,
-                                                   unisono_comm_t comm) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t
-unisono_all_gather_async(const void* in, void* out, size_t count, unisono_dtype_t dtype,
-                         unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
-/* Reduces the vectors of all ranks; each rank gets its part of the result. */
-UNISONO_EXPORT unisono_result_t unisono_reduce_scatter(const void* in, void* out, size_t count,
-                                                       unisono_dtype_t dtype, unisono_op_t op,
-                                                       unisono_comm_t comm) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_reduce_scatter_async(
-    const void* in, void* out, size_t count, unisono_dtype_t dtype, unisono_op_t op,
-    unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
-/* Sends part j of each rank's vector to rank j. */
-UNISONO_EXPORT unisono_result_t unisono_all_to_all(const void* in, void* out, size_t count,
-                                                   unisono_dtype_t dtype,
-                                                   unisono_comm_t comm) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t
-unisono_all_to_all_async(const void* in, void* out, size_t count, unisono_dtype_t dtype,
-                         unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
-/* Returns when all ranks have called it. */
-UNISONO_EXPORT unisono_result_t unisono_barrier(unisono_comm_t comm) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_barrier_async(unisono_comm_t comm,
-                                                      unisono_request_t* request) UNISONO_NOEXCEPT;
-
-/* Collective. The v-forms: parts may differ in length. `counts` and `displs` are the lists that
- * the top of this header describes; only the root uses `in` of scatter_v and `out` of gather_v. The
- * in-place rule and the errors are those above. */
-UNISONO_EXPORT unisono_result_t unisono_scatter_v(const void* in, void* out, const size_t* counts,
-                                                  const size_t* displs, unisono_dtype_t dtype,
-                                                  int root, unisono_comm_t comm) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_scatter_v_async(
-    const void* in, void* out, const size_t* counts, const size_t* displs, unisono_dtype_t dtype,
-    int root, unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_gather_v(const void* in, void* out, const size_t* counts,
-                                                 const size_t* displs, unisono_dtype_t dtype,
-                                                 int root, unisono_comm_t comm) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_gather_v_async(const void* in, void* out,
-                                                       const size_t* counts, const size_t* displs,
-                                                       unisono_dtype_t dtype, int root,
-                                                       unisono_comm_t comm,
-                                                       unisono_request_t* request) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_all_gather_v(const void* in, void* out,
-                                                     const size_t* counts, const size_t* displs,
-                                                     unisono_dtype_t dtype,
-                                                     unisono_comm_t comm) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_all_gather_v_async(
-    const void* in, void* out, const size_t* counts, const size_t* displs, unisono_dtype_t dtype,
-    unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_reduce_scatter_v(const void* in, void* out,
-                                                         const size_t* counts, const size_t* displs,
-                                                         unisono_dtype_t dtype, unisono_op_t op,
-                                                         unisono_comm_t comm) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_reduce_scatter_v_async(
-    const void* in, void* out, const size_t* counts, const size_t* displs, unisono_dtype_t dtype,
-    unisono_op_t op, unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
-/* Sends counts[i] elements to rank i and receives recv_counts[i] from it. counts[i] of this rank
- * must equal rank i's recv_counts entry for this rank. */
-UNISONO_EXPORT unisono_result_t unisono_all_to_all_v(const void* in, const size_t* counts,
-                                                     const size_t* displs, void* out,
-                                                     const size_t* recv_counts,
-                                                     const size_t* recv_displs,
-                                                     unisono_dtype_t dtype,
-                                                     unisono_comm_t comm) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_all_to_all_v_async(
-    const void* in, const size_t* counts, const size_t* displs, void* out,
-    const size_t* recv_counts, const size_t* recv_displs, unisono_dtype_t dtype,
-    unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
 
 /* Any collective, with every option. */
 
@@ -500,7 +254,7 @@ typedef struct unisono_call {
 
 /* Collective. Runs `call` and returns when its buffers may be used again; unisono_run_async()
  * starts it.
- * Errors: those of the collectives above. */
+ * Errors: those of the collectives (collectives.h). */
 UNISONO_EXPORT unisono_result_t unisono_run(const unisono_call_t* call,
                                             unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_run_async(const unisono_call_t* call, unisono_comm_t comm,
@@ -541,17 +295,10 @@ UNISONO_EXPORT unisono_result_t unisono_plan_free(unisono_plan_t* plan) UNISONO_
 UNISONO_EXPORT unisono_result_t unisono_group(unisono_result_t (*body)(void* context),
                                               void* context, unisono_comm_t comm) UNISONO_NOEXCEPT;
 
-/* `from` of a receive: whichever rank sends first. A receive with the same tag that names the
- * sender has priority. */
-enum { UNISONO_ANY_SOURCE = -1 };
-
-/* Sends to or receives from one rank of comm. Messages with the same tag between two ranks
- * arrive in order. unisono_send() may return before the receive begins if the message fits into the
- * lane's buffers: 256 KiB within a host, about 2 MiB between hosts. A longer message waits until
- * the receiver takes messages from this rank; a message to this rank itself never waits. A receive
- * sets *received to the length of the message, which may be less than `bytes`, and *source to the
- * rank that sent it; both pointers may be NULL. The _async forms start the transfer; the buffer
- * must live until unisono_wait() or unisono_wait_received() returns.
+/* Sends to or receives from one rank of comm, by the rules for messages in rules.h. A receive sets
+ * *received to the length of the message, and *source to the rank that sent it; both pointers may
+ * be NULL. The _async forms start the transfer; the buffer must live until unisono_wait() or
+ * unisono_wait_received() returns.
  * Units: bytes; timeout_ms in milliseconds, -1: the communicator's limit, 0: no limit.
  * Threads: one thread at a time, also while another thread makes collective calls.
  * Errors: USAGE; MISMATCH if the message is longer than the buffer, TIMEOUT, PEER_LOST and ABORTED,
@@ -603,4 +350,3 @@ UNISONO_EXPORT unisono_result_t unisono_region_free(unisono_region_t* region) UN
 #if defined(__cplusplus)
 }
 #endif
-#undef UNISONO_INT

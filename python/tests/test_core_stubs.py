@@ -1,6 +1,7 @@
 """The stubs say what the extension has: names, and the arguments of each."""
 
 import ast
+import builtins
 import re
 from pathlib import Path
 
@@ -32,6 +33,17 @@ def arguments_of_extension(function):
 
 def public(thing):
     return {name for name in vars(thing) if not name.startswith("_")}
+
+
+def test_star_import_keeps_the_builtins():
+    names = {}
+    exec("from unisono import *", names)
+    shadowed = {name for name in vars(builtins) if names.get(name, vars(builtins)[name]) is not vars(builtins)[name]}
+    assert shadowed == set()
+    assert {"connect", "Error", "PeerLostError"} <= set(names)
+    for name in ("ConnectionError", "TimeoutError"):
+        assert getattr(unisono, name).__module__.startswith("unisono")
+        assert name in dir(unisono)
 
 
 def test_parallel_names():

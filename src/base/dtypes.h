@@ -1,7 +1,7 @@
 // The properties of each data type, in one table.
 //
-// A new data type is its value in unisono/types.hpp and in unisono.h, a row and a C++ type here,
-// and its reductions in src/kernels.
+// A new data type is its value in unisono/types.hpp and in types.h, a row and a C++ type here, and
+// its reductions in src/kernels.
 #pragma once
 
 #include <array>

@@ -12,7 +12,7 @@ template <typename To, typename From>
 To value_of(From value, int count, const char* type) {
   if (value < 0 || value >= count) {
     throw Error(ErrorCode::usage, std::to_string(static_cast<int>(value)) + " is not a " + type +
-                                      "\nuse the values of the enumeration in unisono.h");
+                                      "\nuse the values of the enumeration in unisono/types.h");
   }
   return static_cast<To>(value);
 }
@@ -94,9 +94,8 @@ Call with_lists(Call call, const PartLists& lists, int ranks) {
 }
 
 Call call_of(const unisono_call_t* given, int ranks) {
-  expect_place(given, "call");
-  unisono_call_t known = UNISONO_CALL_INIT;
-  copy_versioned(&known, sizeof(known), given, given->struct_size, "UNISONO_CALL_INIT");
+  const unisono_call_t known =
+      members_of(given, "call", unisono_call_t UNISONO_CALL_INIT, "UNISONO_CALL_INIT");
   if (known.reserved != 0) {
     throw Error(ErrorCode::usage, "`reserved` is not 0\nstart from UNISONO_CALL_INIT");
   }

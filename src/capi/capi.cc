@@ -65,7 +65,7 @@ std::optional<TransportKind> transport_of(unisono_transport_t transport) {
   if (transport < UNISONO_TRANSPORT_UNSET || transport > UNISONO_TRANSPORT_TCP) {
     throw Error(ErrorCode::config, std::to_string(static_cast<int>(transport)) +
                                        " is not a unisono_transport_t\nuse the values of the "
-                                       "enumeration in unisono.h");
+                                       "enumeration in unisono/types.h");
   }
   return transport == UNISONO_TRANSPORT_UNSET
              ? std::nullopt
@@ -73,11 +73,10 @@ std::optional<TransportKind> transport_of(unisono_transport_t transport) {
 }
 
 ConnectOptions options_of(const unisono_connect_options_t* given) {
-  unisono_connect_options_t known = UNISONO_CONNECT_OPTIONS_INIT;
-  if (given != nullptr) {
-    copy_versioned(&known, sizeof(known), given, given->struct_size,
-                   "UNISONO_CONNECT_OPTIONS_INIT");
-  }
+  const unisono_connect_options_t defaults = UNISONO_CONNECT_OPTIONS_INIT;
+  const unisono_connect_options_t known =
+      given == nullptr ? defaults
+                       : members_of(given, "options", defaults, "UNISONO_CONNECT_OPTIONS_INIT");
   return {.rank = known.rank,
           .size = known.size,
           .job = text_of(known.job),
@@ -101,16 +100,19 @@ ConnectOptions options_of(const unisono_connect_options_t* given) {
 static_assert(sizeof(unisono_statistics_t::skew) ==
               sizeof(unsigned long long) * unisono::Statistics::kSkewBuckets);
 
-void expect_statistics(std::string_view what, std::size_t struct_size) {
-  if (struct_size != sizeof(unisono_statistics_t)) {
-    throw Error(ErrorCode::usage, "struct_size is " + std::to_string(struct_size) +
-                                      "\nstart from UNISONO_STATISTICS_INIT");
-  }
+void expect_statistics(std::string_view what) {
   const auto is_it = [what](const CollectiveTraits& traits) { return traits.name == what; };
   if (what != "send" && what != "recv" &&
       std::none_of(kCollectives.begin(), kCollectives.end(), is_it)) {
     throw Error(ErrorCode::usage, "there are no statistics of '" + std::string(what) +
                                       "'\nname a collective, \"send\" or \"recv\"");
+  }
+}
+
+void expect_size(std::size_t given, const char* init) {
+  if (given < sizeof(std::size_t) || given > 65536) {
+    throw Error(ErrorCode::usage,
+                "struct_size is " + std::to_string(given) + "\nstart from " + std::string(init));
   }
 }
 
@@ -162,12 +164,26 @@ void replace(unisono_comm_t comm, unisono_comm_t* place,
   *place = with.release();
 }
 
+void expect_same_size(std::size_t size, std::size_t first, std::size_t index, const char* init) {
+  if (size != first || first % alignof(std::size_t) != 0) {
+    throw Error(ErrorCode::usage, "entry " + std::to_string(index) + " has struct_size " +
+                                      std::to_string(size) + ", and entry 0 has " +
+                                      std::to_string(first) + "\nstart each entry from " +
+                                      std::string(init));
+  }
+}
+
+void write_versioned(void* to, std::size_t given, const void* from, std::size_t known,
+                     const char* init) {
+  expect_size(given, init);
+  std::memset(to, 0, given);
+  std::memcpy(to, from, std::min(given, known));
+  std::memcpy(to, &given, sizeof(given));
+}
+
 void copy_versioned(void* to, std::size_t known, const void* from, std::size_t given,
                     const char* init) {
-  if (given < sizeof(std::size_t) || given > 65536) {
-    throw Error(ErrorCode::usage,
-                "struct_size is " + std::to_string(given) + "\nstart from " + std::string(init));
-  }
+  expect_size(given, init);
   const auto* bytes = static_cast<const unsigned char*>(from);
   const auto unknown = std::span(bytes, given).subspan(std::min(given, known));
   if (std::any_of(unknown.begin(), unknown.end(), [](unsigned char byte) { return byte != 0; })) {
@@ -316,8 +332,7 @@ unisono_result_t unisono_statistics(const char* what, unisono_comm_t comm,
                                     double* waiting_for_s) noexcept {
   return guard([&] {
     expect_place(what, "what");
-    expect_place(statistics, "statistics");
-    expect_statistics(what, statistics->struct_size);
+    expect_statistics(what);
     const unisono::Statistics all = core_of(comm).statistics();
     unisono_statistics_t found = UNISONO_STATISTICS_INIT;
     const auto ranks = static_cast<std::size_t>(core_of(comm).size());
@@ -332,7 +347,7 @@ unisono_result_t unisono_statistics(const char* what, unisono_comm_t comm,
         waiting = row.waiting_for_s;
       }
     }
-    *statistics = found;
+    fill(statistics, "statistics", found, "UNISONO_STATISTICS_INIT");
     if (waiting_for_s != nullptr) {
       std::copy(waiting.begin(), waiting.end(), waiting_for_s);
     }

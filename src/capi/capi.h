@@ -1,12 +1,14 @@
 // Shared by the parts of the C interface: its handles, and the boundary that no exception crosses.
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <new>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/private.h"
 #include "comm/core.h"
@@ -81,10 +83,57 @@ UNISONO_PRIVATE detail::Core& core_of(unisono_comm_t comm);
 // Throws usage for NULL.
 detail::RequestState& state_of(unisono_request_t request);
 
-// A struct that may be older or newer than the library: what the caller does not know keeps its
-// default; what the library does not know must be zero.
+// Structs of the caller, which begin with struct_size, may be older or newer than the library.
+// `init` is the name of the macro that initialises them. The functions throw usage for an
+// impossible size.
+
+// Copies a struct from the caller. Members that the caller does not know keep their defaults; those
+// that the library does not know must be zero.
 UNISONO_PRIVATE void copy_versioned(void* to, std::size_t known, const void* from,
                                     std::size_t given, const char* init);
+// Copies a struct to the caller. Members that the caller does not know are left out; those that the
+// library does not know become zero. struct_size stays as it is.
+UNISONO_PRIVATE void write_versioned(void* to, std::size_t given, const void* from,
+                                     std::size_t known, const char* init);
+// Throws usage unless entry `index` of a list has the struct_size of its first entry, a multiple of
+// its alignment.
+UNISONO_PRIVATE void expect_same_size(std::size_t size, std::size_t first, std::size_t index,
+                                      const char* init);
+
+// Returns the members of `*given` that the library knows; `known`: their defaults. Throws usage for
+// NULL.
+template <typename Struct>
+Struct members_of(const Struct* given, const char* name, Struct known, const char* init) {
+  expect_place(given, name);
+  copy_versioned(&known, sizeof(known), given, given->struct_size, init);
+  return known;
+}
+
+// Does the same for a list, whose entries have the caller's size.
+template <typename Struct>
+std::vector<Struct> entries_of(const Struct* given, std::size_t count, const char* name,
+                               const Struct& known, const char* init) {
+  std::vector<Struct> entries;
+  if (count == 0) {
+    return entries;
+  }
+  expect_place(given, name);
+  const std::size_t size = given->struct_size;
+  const auto* place = reinterpret_cast<const std::byte*>(given);
+  for (std::size_t i = 0; i < count; ++i, place += size) {
+    const auto* entry = reinterpret_cast<const Struct*>(place);
+    expect_same_size(entry->struct_size, size, i, init);
+    entries.push_back(members_of(entry, name, known, init));
+  }
+  return entries;
+}
+
+// Fills a struct of the caller from `found`. Throws usage for NULL.
+template <typename Struct>
+void fill(Struct* place, const char* name, const Struct& found, const char* init) {
+  expect_place(place, name);
+  write_versioned(place, place->struct_size, &found, sizeof(found), init);
+}
 
 // Starts an asynchronous operation of the core, and hands its request to the caller; inside a group
 // the request is the group's.

@@ -33,15 +33,16 @@ class Accounts {
   Accounts& operator=(const Accounts&) = delete;
   ~Accounts();
 
-  // Begins a call. `blocking`: the caller does nothing else until end(). Throws std::bad_alloc at
-  // the first call of a kind.
+  // Begins a call. `blocking`: the caller does nothing else until end(). `bytes` of a receive is
+  // the room for its message, which add_received() counts. Throws std::bad_alloc at the first call
+  // of a kind.
   void begin(int kind, std::size_t bytes, bool blocking) {
     CallTotals* totals = totals_[kind].load(std::memory_order_relaxed);
     if (totals == nullptr) {
       totals = open(kind);
     }
     current_ = totals;
-    totals->add_call(bytes);
+    totals->add_call(kind == kRecvKind ? 0 : bytes);
     idle_polls_ = 0;
     waited_ns_ = 0;
     begun_ns_ = 0;
@@ -65,6 +66,10 @@ class Accounts {
     if (idle_polls_ != 0) {
       end_wait(now_ns());
     }
+  }
+  // Counts the bytes of a message that a receive has got.
+  void add_received(std::size_t bytes) noexcept {
+    totals_[kRecvKind].load(std::memory_order_relaxed)->add_bytes(bytes);
   }
   // Ends the call, successful or not.
   void end() noexcept {

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -161,6 +163,22 @@ TEST(Accounts, SendsAndReceives) {
       EXPECT_EQ(find(statistics, "send")->calls, 1U);
       EXPECT_EQ(find(statistics, "recv"), nullptr);
     }
+  });
+}
+
+TEST(Accounts, ReceivesCountTheirMessages) {
+  run_threads(2, [](Communicator& comm) {
+    std::array<std::byte, 64> room = {};
+    if (comm.rank() == 0) {
+      comm.send(room.data(), 5, 1);
+      comm.send_recv(room.data(), 3, 1, room.data(), room.size(), 1);
+    } else {
+      EXPECT_EQ(comm.recv(room.data(), room.size(), 0), 5U);
+      EXPECT_EQ(comm.send_recv(room.data(), 7, 0, room.data(), room.size(), 0), 3U);
+    }
+    const Statistics statistics = comm.statistics();
+    EXPECT_EQ(find(statistics, "recv")->bytes, comm.rank() == 0 ? 7U : 5U + 3U);
+    EXPECT_EQ(find(statistics, "send")->bytes, comm.rank() == 0 ? 5U + 3U : 7U);
   });
 }
 

@@ -21,8 +21,9 @@ class CallTotals {
 
   void add_call(std::size_t bytes) noexcept {
     add(counts_.calls, 1);
-    add(counts_.bytes, bytes);
+    add_bytes(bytes);
   }
+  void add_bytes(std::size_t bytes) noexcept { add(counts_.bytes, bytes); }
   // Counts a short blocking call. Returns true if this call is to be timed.
   bool add_short_call() noexcept {
     add(counts_.short_calls, 1);

@@ -347,6 +347,9 @@ void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
     throw_abort(nullptr);
   }
   for (const PendingTransfer& transfer : transfers) {
+    if (!transfer.send) {
+      transfer_accounts_.add_received(transfer.bytes);
+    }
     end(transfer);
   }
 }

@@ -130,8 +130,7 @@ UNISONO_PRIVATE void check_buffers(const Call& call, Caller caller, const Extent
   const auto out = reinterpret_cast<std::uintptr_t>(call.out);
   if (in < out + extent.output && out < in + extent.input && !is_in_place(call, caller.rank)) {
     refuse(call, caller, "`in` and `out` overlap, but not as the in-place rule allows",
-           "use disjoint buffers; the headers (communicator.hpp, unisono.h) begin with the "
-           "in-place rule");
+           "use disjoint buffers; unisono/rules.h has the in-place rule");
   }
 }
 

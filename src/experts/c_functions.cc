@@ -32,6 +32,15 @@ namespace {
 
 static_assert(UNISONO_ROWS_I8 == static_cast<int>(RowCoding::i8));
 static_assert(UNISONO_ROWS_F8E4M3 == static_cast<int>(RowCoding::f8e4m3));
+// A member behind the last could lie in the padding, where its absence cannot be told.
+static_assert(offsetof(unisono_payload_t, reserved) + sizeof(int) == sizeof(unisono_payload_t));
+static_assert(offsetof(unisono_combine_rows_t, residual) + sizeof(void*) ==
+              sizeof(unisono_combine_rows_t));
+static_assert(offsetof(unisono_combine_gradient_t, weights_gradient) + sizeof(void*) ==
+              sizeof(unisono_combine_gradient_t));
+static_assert(offsetof(unisono_routing_shape_t, rows_of_ranks) + sizeof(void*) ==
+              sizeof(unisono_routing_shape_t));
+
 ExpertExchange& exchange_of(unisono_expert_exchange_t exchange) {
   if (exchange == nullptr) {
     throw Error(ErrorCode::usage, "the exchange is NULL\nit was never created, or was freed");
@@ -66,9 +75,14 @@ std::span<Float> floats_at(Float* data, std::size_t count) {
 }
 
 std::vector<Payload> payloads_of(const unisono_routing_handle& routing,
-                                 std::span<const unisono_payload_t> given) {
+                                 const unisono_payload_t* given, std::size_t count) {
   std::vector<Payload> payloads;
-  for (const unisono_payload_t& one : given) {
+  for (const unisono_payload_t& one :
+       entries_of(given, count, "payloads", unisono_payload_t UNISONO_PAYLOAD_INIT,
+                  "UNISONO_PAYLOAD_INIT")) {
+    if (one.reserved != 0) {
+      throw Error(ErrorCode::usage, "`reserved` is not 0\nstart from UNISONO_PAYLOAD_INIT");
+    }
     const std::size_t each = one.one_a_slot != 0 ? static_cast<std::size_t>(routing.k) : 1;
     payloads.push_back(
         {.in = bytes_at(one.in, experts::bytes_of(routing.routing.tokens() * each, one.row_bytes)),
@@ -82,34 +96,37 @@ std::vector<Payload> payloads_of(const unisono_routing_handle& routing,
 }
 
 CombineRows combine_of(const unisono_routing_handle& routing, const unisono_combine_rows_t* given) {
-  expect_place(given, "combine");
-  const Dtype dtype = dtype_of(given->dtype);
-  const std::size_t row_bytes = experts::bytes_of(given->hidden, size_of(dtype));
+  const auto known = members_of(given, "combine", unisono_combine_rows_t UNISONO_COMBINE_ROWS_INIT,
+                                "UNISONO_COMBINE_ROWS_INIT");
+  const Dtype dtype = dtype_of(known.dtype);
+  const std::size_t row_bytes = experts::bytes_of(known.hidden, size_of(dtype));
   const std::size_t tokens = routing.routing.tokens();
-  return {.rows = bytes_at(given->rows, experts::bytes_of(routing.routing.rows(), row_bytes)),
-          .out = bytes_at(given->out, experts::bytes_of(tokens, row_bytes)),
+  return {.rows = bytes_at(known.rows, experts::bytes_of(routing.routing.rows(), row_bytes)),
+          .out = bytes_at(known.out, experts::bytes_of(tokens, row_bytes)),
           .dtype = dtype,
-          .hidden = given->hidden,
-          .weights = floats_at(given->weights, tokens * static_cast<std::size_t>(routing.k)),
-          .residual = bytes_at(given->residual, experts::bytes_of(tokens, row_bytes)),
-          .coding = coding_of(given->coding)};
+          .hidden = known.hidden,
+          .weights = floats_at(known.weights, tokens * static_cast<std::size_t>(routing.k)),
+          .residual = bytes_at(known.residual, experts::bytes_of(tokens, row_bytes)),
+          .coding = coding_of(known.coding)};
 }
 
 CombineGradient gradient_of(const unisono_routing_handle& routing,
                             const unisono_combine_gradient_t* given) {
-  expect_place(given, "gradient");
-  const Dtype dtype = dtype_of(given->dtype);
-  const std::size_t row_bytes = experts::bytes_of(given->hidden, size_of(dtype));
+  const auto known =
+      members_of(given, "gradient", unisono_combine_gradient_t UNISONO_COMBINE_GRADIENT_INIT,
+                 "UNISONO_COMBINE_GRADIENT_INIT");
+  const Dtype dtype = dtype_of(known.dtype);
+  const std::size_t row_bytes = experts::bytes_of(known.hidden, size_of(dtype));
   const std::size_t tokens = routing.routing.tokens();
   const std::size_t places = tokens * static_cast<std::size_t>(routing.k);
-  return {.out_gradient = bytes_at(given->out_gradient, experts::bytes_of(tokens, row_bytes)),
+  return {.out_gradient = bytes_at(known.out_gradient, experts::bytes_of(tokens, row_bytes)),
           .rows_gradient =
-              bytes_at(given->rows_gradient, experts::bytes_of(routing.routing.rows(), row_bytes)),
+              bytes_at(known.rows_gradient, experts::bytes_of(routing.routing.rows(), row_bytes)),
           .dtype = dtype,
-          .hidden = given->hidden,
-          .weights = floats_at(given->weights, places),
-          .rows = bytes_at(given->rows, experts::bytes_of(routing.routing.rows(), row_bytes)),
-          .weights_gradient = floats_at(given->weights_gradient, places)};
+          .hidden = known.hidden,
+          .weights = floats_at(known.weights, places),
+          .rows = bytes_at(known.rows, experts::bytes_of(routing.routing.rows(), row_bytes)),
+          .weights_gradient = floats_at(known.weights_gradient, places)};
 }
 
 // Hands the request of what `start` starts to the caller.
@@ -206,19 +223,20 @@ unisono_result_t unisono_routing_free(unisono_routing_t* routing) noexcept {
 unisono_result_t unisono_get_routing_shape(unisono_routing_t routing,
                                            unisono_routing_shape_t* shape) noexcept {
   return guard([&] {
-    expect_place(shape, "shape");
     const unisono_routing_handle& handle = routing_of(routing);
-    *shape = {.tokens = handle.routing.tokens(),
-              .rows = handle.routing.rows(),
-              .experts_here = handle.routing.experts_here().size(),
-              .dropped = handle.routing.dropped(),
-              .source_ranks = handle.source_ranks.data(),
-              .source_tokens = handle.source_tokens.data(),
-              .source_slots = handle.source_slots.data(),
-              .experts = handle.routing.experts().data(),
-              .numbers_here = handle.routing.experts_here().data(),
-              .chosen = handle.routing.chosen().data(),
-              .rows_of_ranks = handle.routing.rows_of_ranks().data()};
+    const unisono_routing_shape_t found{.struct_size = sizeof(found),
+                                        .tokens = handle.routing.tokens(),
+                                        .rows = handle.routing.rows(),
+                                        .experts_here = handle.routing.experts_here().size(),
+                                        .dropped = handle.routing.dropped(),
+                                        .source_ranks = handle.source_ranks.data(),
+                                        .source_tokens = handle.source_tokens.data(),
+                                        .source_slots = handle.source_slots.data(),
+                                        .experts = handle.routing.experts().data(),
+                                        .numbers_here = handle.routing.experts_here().data(),
+                                        .chosen = handle.routing.chosen().data(),
+                                        .rows_of_ranks = handle.routing.rows_of_ranks().data()};
+    fill(shape, "shape", found, "UNISONO_ROUTING_SHAPE_INIT");
   });
 }
 
@@ -237,8 +255,7 @@ unisono_result_t unisono_dispatch(unisono_routing_t routing, const unisono_paylo
                                   std::size_t count, unisono_expert_exchange_t exchange) noexcept {
   return guard([&] {
     const unisono_routing_handle& handle = routing_of(routing);
-    exchange_of(exchange).dispatch(handle.routing,
-                                   payloads_of(handle, view(payloads, count, "payloads")));
+    exchange_of(exchange).dispatch(handle.routing, payloads_of(handle, payloads, count));
   });
 }
 
@@ -249,8 +266,8 @@ unisono_result_t unisono_dispatch_async(unisono_routing_t routing,
   return guard([&] {
     const unisono_routing_handle& handle = routing_of(routing);
     start_async(request, [&] {
-      return exchange_of(exchange).dispatch_async(
-          handle.routing, payloads_of(handle, view(payloads, count, "payloads")));
+      return exchange_of(exchange).dispatch_async(handle.routing,
+                                                  payloads_of(handle, payloads, count));
     });
   });
 }

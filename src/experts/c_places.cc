@@ -49,10 +49,9 @@ std::vector<ExpertMove> moves_of(const unisono_expert_move_t* moves, std::size_t
 }  // namespace
 
 ExpertExchangeOptions options_of(const unisono_expert_exchange_options_t* given, int ranks) {
-  unisono_expert_exchange_options_t known = UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT;
-  expect_place(given, "options");
-  copy_versioned(&known, sizeof(known), given, given->struct_size,
-                 "UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT");
+  const auto known = members_of(
+      given, "options", unisono_expert_exchange_options_t UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT,
+      "UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT");
   if (known.layout < UNISONO_EXPERT_MAJOR || known.layout > UNISONO_FLAT) {
     throw Error(ErrorCode::usage,
                 "layout is " + std::to_string(known.layout) +

@@ -25,6 +25,10 @@ namespace {
 // A member behind the last could lie in the padding, where its absence cannot be told.
 static_assert(offsetof(unisono_reshard_memory_t, out_strides) + sizeof(void*) ==
               sizeof(unisono_reshard_memory_t));
+static_assert(offsetof(unisono_reshard_tensor_t, to) + sizeof(void*) ==
+              sizeof(unisono_reshard_tensor_t));
+static_assert(offsetof(unisono_reshard_part_t, bytes) + sizeof(std::size_t) ==
+              sizeof(unisono_reshard_part_t));
 static_assert(parallel::kMostDims == sizeof(unisono_reshard_part_t::shape) / sizeof(std::size_t));
 
 parallel::Reshard& reshard_of(unisono_reshard_t reshard) {
@@ -37,7 +41,9 @@ parallel::Reshard& reshard_of(unisono_reshard_t reshard) {
 std::vector<parallel::ReshardTensor> tensors_of(const unisono_reshard_tensor_t* tensors,
                                                 std::size_t count) {
   std::vector<parallel::ReshardTensor> made;
-  for (const unisono_reshard_tensor_t& given : view(tensors, count, "tensors")) {
+  for (const unisono_reshard_tensor_t& given :
+       entries_of(tensors, count, "tensors", unisono_reshard_tensor_t UNISONO_RESHARD_TENSOR_INIT,
+                  "UNISONO_RESHARD_TENSOR_INIT")) {
     expect_place(given.name, "name");
     expect_place(given.from, "from");
     expect_place(given.to, "to");
@@ -107,27 +113,24 @@ unisono_result_t unisono_reshard_create(const unisono_reshard_tensor_t* tensors,
 unisono_result_t unisono_reshard_get_part(std::size_t tensor, int after, unisono_reshard_t reshard,
                                           unisono_reshard_part_t* part) noexcept {
   return guard([&] {
-    expect_place(part, "part");
-    *part = {};
+    unisono_reshard_part_t found = UNISONO_RESHARD_PART_INIT;
     const up::Reshard& known = reshard_of(reshard);
-    const Shape shape = shape_of(known, tensor, after != 0);
-    if (!shape) {
-      return;
+    if (const Shape shape = shape_of(known, tensor, after != 0)) {
+      const unisono::Dtype dtype = known.plan().tensors[tensor].dtype;
+      found.is_held = 1;
+      found.dimensions = shape->size();
+      std::copy(shape->begin(), shape->end(), std::begin(found.shape));
+      found.bytes = up::Tensor::packed(nullptr, dtype, *shape).count() * size_of(dtype);
     }
-    part->is_held = 1;
-    part->dimensions = shape->size();
-    std::copy(shape->begin(), shape->end(), std::begin(part->shape));
-    part->bytes = up::Tensor::packed(nullptr, known.plan().tensors[tensor].dtype, *shape).count() *
-                  size_of(known.plan().tensors[tensor].dtype);
+    fill(part, "part", found, "UNISONO_RESHARD_PART_INIT");
   });
 }
 
 unisono_result_t unisono_reshard_run(const unisono_reshard_memory_t* memory, int timeout_ms,
                                      unisono_reshard_t reshard) noexcept {
   return guard([&] {
-    expect_place(memory, "memory");
-    unisono_reshard_memory_t known = UNISONO_RESHARD_MEMORY_INIT;
-    copy_versioned(&known, sizeof(known), memory, memory->struct_size,
+    const auto known =
+        members_of(memory, "memory", unisono_reshard_memory_t UNISONO_RESHARD_MEMORY_INIT,
                    "UNISONO_RESHARD_MEMORY_INIT");
     up::Reshard& own = reshard_of(reshard);
     own.run(memory_of(own, known.in, known.in_strides, false),

@@ -26,6 +26,10 @@ namespace {
 // A member behind the last could lie in the padding, where its absence cannot be told.
 static_assert(offsetof(unisono_pipeline_options_t, context) + sizeof(void*) ==
               sizeof(unisono_pipeline_options_t));
+static_assert(offsetof(unisono_pipeline_stage_t, dimensions) + sizeof(std::size_t) ==
+              sizeof(unisono_pipeline_stage_t));
+static_assert(offsetof(unisono_pipeline_pass_t, input_gradient_bytes) + sizeof(std::size_t) ==
+              sizeof(unisono_pipeline_pass_t));
 
 void expect_handle(const void* handle, const char* name) {
   if (handle == nullptr) {
@@ -53,7 +57,8 @@ std::function<void(const parallel::PipelinePass&)> pass_callback(unisono_pass_ca
     return nullptr;
   }
   return [=](const parallel::PipelinePass& pass) {
-    const unisono_pipeline_pass_t given = {pass.stage,
+    const unisono_pipeline_pass_t given = {sizeof(unisono_pipeline_pass_t),
+                                           pass.stage,
                                            pass.microbatch,
                                            pass.input.data(),
                                            pass.input.size(),
@@ -90,11 +95,10 @@ parallel::PipelineCallbacks callbacks_of(const unisono_pipeline_options_t& optio
 
 std::vector<parallel::PipelineStage> stages_of(const unisono_pipeline_stage_t* stages,
                                                std::size_t count) {
-  if (stages == nullptr && count > 0) {
-    throw Error(ErrorCode::usage, "`stages` is NULL\npass one entry for each stage of this rank");
-  }
   std::vector<parallel::PipelineStage> made;
-  for (const unisono_pipeline_stage_t& given : std::span(stages, count)) {
+  for (const unisono_pipeline_stage_t& given :
+       entries_of(stages, count, "stages", unisono_pipeline_stage_t UNISONO_PIPELINE_STAGE_INIT,
+                  "UNISONO_PIPELINE_STAGE_INIT")) {
     parallel::PipelineStage& stage = made.emplace_back();
     stage.stage = given.stage;
     if (given.shape == nullptr && given.dimensions == 0) {
@@ -113,10 +117,8 @@ std::vector<parallel::PipelineStage> stages_of(const unisono_pipeline_stage_t* s
 }
 
 unisono_pipeline_options_t known_options(const unisono_pipeline_options_t* given) {
-  expect_place(given, "options");
-  unisono_pipeline_options_t known = UNISONO_PIPELINE_OPTIONS_INIT;
-  copy_versioned(&known, sizeof(known), given, given->struct_size, "UNISONO_PIPELINE_OPTIONS_INIT");
-  return known;
+  return members_of(given, "options", unisono_pipeline_options_t UNISONO_PIPELINE_OPTIONS_INIT,
+                    "UNISONO_PIPELINE_OPTIONS_INIT");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "unisono/reshard.h"
 #include "unisono/unisono.h"
 #include "unisono/unisono.hpp"
 
@@ -154,6 +155,66 @@ TEST(CApi, ALongerStructMustBeZeroBehindWhatIsKnown) {
                             "program was built for a newer unisono than ") +
                 unisono_version())
                    .c_str());
+}
+
+// A struct that the library fills: what an older program does not know stays untouched, and what
+// the library does not know becomes zero.
+TEST(CApi, StructsAreFilledAsFarAsTheProgramKnowsThem) {
+  unisono_comm_t comm = connect_alone();
+  ASSERT_EQ(unisono_barrier(comm), UNISONO_SUCCESS);
+  unisono_statistics_t older = UNISONO_STATISTICS_INIT;
+  older.struct_size = offsetof(unisono_statistics_t, moving_s);
+  older.moving_s = -1;
+  older.skew[23] = 77;
+  EXPECT_EQ(unisono_statistics("barrier", comm, &older, nullptr), UNISONO_SUCCESS);
+  EXPECT_EQ(older.calls, 1U);
+  EXPECT_EQ(older.moving_s, -1);
+  EXPECT_EQ(older.skew[23], 77U);
+  EXPECT_EQ(older.struct_size, offsetof(unisono_statistics_t, moving_s));
+  struct Newer {
+    unisono_statistics_t known = UNISONO_STATISTICS_INIT;
+    long added = 5;
+  };
+  Newer newer;
+  newer.known.struct_size = sizeof(Newer);
+  EXPECT_EQ(unisono_statistics("barrier", comm, &newer.known, nullptr), UNISONO_SUCCESS);
+  EXPECT_EQ(newer.known.calls, 1U);
+  EXPECT_EQ(newer.known.struct_size, sizeof(Newer));
+  EXPECT_EQ(newer.added, 0);
+  EXPECT_EQ(unisono_comm_free(&comm), UNISONO_SUCCESS);
+}
+
+// The entries of a list have the size that the program knows.
+TEST(CApi, ListsOfLongerStructs) {
+  struct Newer {
+    unisono_reshard_tensor_t known = UNISONO_RESHARD_TENSOR_INIT;
+    long added = 0;
+  };
+  unisono_comm_t comm = connect_alone();
+  Newer tensors[2];
+  for (Newer& tensor : tensors) {
+    tensor.known.struct_size = sizeof(Newer);
+    tensor.known.name = &tensor == tensors ? "a" : "b";
+    tensor.known.from = tensor.known.to = "tp=1";
+  }
+  unisono_reshard_t reshard = nullptr;
+  EXPECT_EQ(unisono_reshard_create(&tensors[0].known, 2, comm, &reshard), UNISONO_SUCCESS)
+      << unisono_last_error();
+  unisono_reshard_part_t part = UNISONO_RESHARD_PART_INIT;
+  EXPECT_EQ(unisono_reshard_get_part(1, 1, reshard, &part), UNISONO_SUCCESS);
+  EXPECT_EQ(part.bytes, sizeof(float));
+  EXPECT_EQ(unisono_reshard_free(&reshard), UNISONO_SUCCESS);
+
+  tensors[1].added = 1;
+  EXPECT_EQ(unisono_reshard_create(&tensors[0].known, 2, comm, &reshard), UNISONO_USAGE);
+  tensors[1].known.struct_size = 0;
+  EXPECT_EQ(unisono_reshard_create(&tensors[0].known, 2, comm, &reshard), UNISONO_USAGE);
+  EXPECT_STREQ(unisono_last_error(),
+               "usage: entry 1 has struct_size 0, and entry 0 has 64\nstart each entry from "
+               "UNISONO_RESHARD_TENSOR_INIT");
+  tensors[0].known.struct_size = sizeof(Newer) - 1;
+  EXPECT_EQ(unisono_reshard_create(&tensors[0].known, 2, comm, &reshard), UNISONO_USAGE);
+  EXPECT_EQ(unisono_comm_free(&comm), UNISONO_SUCCESS);
 }
 
 TEST(CApi, EachThreadHasItsOwnText) {

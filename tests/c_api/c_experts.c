@@ -16,12 +16,11 @@ static void round_trip(unisono_comm_t comm, unisono_expert_exchange_t exchange, 
   const int64_t chosen_i64[2] = {chosen[0], chosen[1]};
   const float weights[2] = {1.0F, 2.0F};
   unisono_routing_t routing = NULL;
-  unisono_routing_shape_t shape;
+  unisono_routing_shape_t shape = UNISONO_ROUTING_SHAPE_INIT;
   unisono_request_t request = NULL;
   float rows[kMost];
   float out = -1.0F;
   size_t i;
-  memset(&shape, 0, sizeof shape);
   SUCCEEDS(form == kAsync ? unisono_route_i64(chosen_i64, 1, exchange, &routing)
                           : unisono_route(chosen, 1, exchange, &routing));
   SUCCEEDS(unisono_get_routing_shape(routing, &shape));
@@ -30,10 +29,17 @@ static void round_trip(unisono_comm_t comm, unisono_expert_exchange_t exchange, 
   EXPECT(shape.rows_of_ranks[unisono_rank(comm)] == (int64_t)shape.rows);
   EXPECT(shape.chosen[2 * ranks - 1] >= ranks);
   {
-    const unisono_payload_t payload = {&token,     rows, sizeof token, 0, UNISONO_ROWS_PLAIN,
-                                       UNISONO_F32};
-    const unisono_combine_rows_t combine = {rows,    &out,   UNISONO_F32,       1,
-                                            weights, &token, UNISONO_ROWS_PLAIN};
+    unisono_payload_t payload = UNISONO_PAYLOAD_INIT;
+    unisono_combine_rows_t combine = UNISONO_COMBINE_ROWS_INIT;
+    payload.in = &token;
+    payload.out = rows;
+    payload.row_bytes = sizeof token;
+    combine.rows = rows;
+    combine.out = &out;
+    combine.dtype = UNISONO_F32;
+    combine.hidden = 1;
+    combine.weights = weights;
+    combine.residual = &token;
     if (form == kAsync) {
       SUCCEEDS(unisono_dispatch_async(routing, &payload, 1, exchange, &request));
       SUCCEEDS(unisono_wait(&request, -1));
@@ -56,8 +62,7 @@ static void round_trip(unisono_comm_t comm, unisono_expert_exchange_t exchange, 
   {
     float rows_gradient[kMost];
     float weights_gradient[2] = {-1.0F, -1.0F};
-    unisono_combine_gradient_t gradient;
-    memset(&gradient, 0, sizeof gradient);
+    unisono_combine_gradient_t gradient = UNISONO_COMBINE_GRADIENT_INIT;
     gradient.out_gradient = &token;
     gradient.rows_gradient = rows_gradient;
     gradient.dtype = UNISONO_F32;
@@ -79,12 +84,11 @@ static void round_trip(unisono_comm_t comm, unisono_expert_exchange_t exchange, 
 static void gather(unisono_comm_t comm, unisono_expert_exchange_t exchange) {
   const int32_t chosen[2] = {2 * unisono_size(comm) - 1, 0};
   unisono_routing_t routing = NULL;
-  unisono_routing_shape_t shape;
+  unisono_routing_shape_t shape = UNISONO_ROUTING_SHAPE_INIT;
   unisono_region_t region = NULL;
   const void* rows[kMost];
   float here = 0.0F;
   size_t i;
-  memset(&shape, 0, sizeof shape);
   SUCCEEDS(unisono_route(chosen, 1, exchange, &routing));
   SUCCEEDS(unisono_get_routing_shape(routing, &shape));
   if (unisono_size(comm) > 1) {

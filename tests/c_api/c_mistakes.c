@@ -56,8 +56,7 @@ static void check_arguments(unisono_comm_t comm) {
       unisono_all_reduce(x, x + 1, 4, UNISONO_F32, UNISONO_SUM, comm), UNISONO_USAGE,
       on_rank(comm,
               "usage: all_reduce on rank %d: `in` and `out` overlap, but not as the in-place rule "
-              "allows\nuse disjoint buffers; the headers (communicator.hpp, unisono.h) begin with "
-              "the in-place rule"));
+              "allows\nuse disjoint buffers; unisono/rules.h has the in-place rule"));
   FAILS(unisono_all_reduce(x, x, 1, UNISONO_F32, UNISONO_BAND, comm), UNISONO_USAGE,
         on_rank(comm,
                 "usage: all_reduce on rank %d: band of f32 is not defined\n"
@@ -79,10 +78,11 @@ static void check_arguments(unisono_comm_t comm) {
 /* Values that are not in the enumeration, also where they would wrap to one. */
 static void check_enumerations(unisono_comm_t comm) {
   float x = 0.0F;
-  FAILS(unisono_all_reduce(&x, &x, 1, (unisono_dtype_t)256, UNISONO_SUM, comm), UNISONO_USAGE,
-        "usage: 256 is not a unisono_dtype_t\nuse the values of the enumeration in unisono.h");
+  FAILS(
+      unisono_all_reduce(&x, &x, 1, (unisono_dtype_t)256, UNISONO_SUM, comm), UNISONO_USAGE,
+      "usage: 256 is not a unisono_dtype_t\nuse the values of the enumeration in unisono/types.h");
   FAILS(unisono_all_reduce(&x, &x, 1, UNISONO_F32, (unisono_op_t)-1, comm), UNISONO_USAGE,
-        "usage: -1 is not a unisono_op_t\nuse the values of the enumeration in unisono.h");
+        "usage: -1 is not a unisono_op_t\nuse the values of the enumeration in unisono/types.h");
   FAILS(unisono_all_reduce(&x, &x, 1, UNISONO_F32, UNISONO_PREMUL_SUM, comm), UNISONO_USAGE,
         "usage: premul_sum needs a factor\nset it in a unisono_call_t, and use unisono_run()");
   FAILS(unisono_all_reduce(&x, &x, 1, UNISONO_F32, UNISONO_USER, comm), UNISONO_USAGE,
@@ -140,7 +140,8 @@ void run_mistakes(unisono_comm_t comm) {
   options.max_error = -1;
   options.transport = (unisono_transport_t)3;
   FAILS(unisono_connect(&options, &other), UNISONO_CONFIG,
-        "config: 3 is not a unisono_transport_t\nuse the values of the enumeration in unisono.h");
+        "config: 3 is not a unisono_transport_t\nuse the values of the enumeration in "
+        "unisono/types.h");
   options.transport = UNISONO_TRANSPORT_UNSET;
   options.wait_spin = -2;
   FAILS(unisono_connect(&options, &other), UNISONO_CONFIG,

@@ -289,8 +289,9 @@ static void check_statistics(unisono_comm_t comm) {
   }
   EXPECT(in_histogram == 5);
   EXPECT(unisono_statistics("reduced", comm, &after, NULL) == UNISONO_USAGE);
-  after.struct_size = 8;
-  EXPECT(unisono_statistics("reduce", comm, &after, NULL) == UNISONO_USAGE);
+  after.struct_size = 4;
+  FAILS(unisono_statistics("reduce", comm, &after, NULL), UNISONO_USAGE,
+        "usage: struct_size is 4\nstart from UNISONO_STATISTICS_INIT");
 }
 
 void run_operations(unisono_comm_t comm) {

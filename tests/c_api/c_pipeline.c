@@ -77,6 +77,7 @@ static unisono_result_t backward(const unisono_pipeline_pass_t* pass, void* cont
 static unisono_pipeline_t make(const char* name, int record, model_t* model, unisono_comm_t comm) {
   static const size_t shape[1] = {kWidth};
   unisono_pipeline_options_t options = UNISONO_PIPELINE_OPTIONS_INIT;
+  const unisono_pipeline_stage_t start = UNISONO_PIPELINE_STAGE_INIT;
   unisono_pipeline_stage_t stages[8];
   unisono_pipeline_schedule_t schedule = NULL;
   unisono_pipeline_t pipeline = NULL;
@@ -89,6 +90,7 @@ static unisono_pipeline_t make(const char* name, int record, model_t* model, uni
   for (stage = 0; stage < model->stages; ++stage) {
     if (unisono_pipeline_schedule_rank_of(stage, schedule) == unisono_rank(comm)) {
       const int is_last = stage + 1 == model->stages;
+      stages[count] = start;
       stages[count].stage = stage;
       stages[count].dtype = UNISONO_F32;
       stages[count].shape = is_last ? NULL : shape;
@@ -148,7 +150,7 @@ void run_pipeline(unisono_comm_t comm) {
 
 void run_pipeline_mistakes(unisono_comm_t comm) {
   unisono_pipeline_options_t options = UNISONO_PIPELINE_OPTIONS_INIT;
-  unisono_pipeline_stage_t stage = {0, UNISONO_F32, NULL, 9};
+  unisono_pipeline_stage_t stage = UNISONO_PIPELINE_STAGE_INIT;
   unisono_pipeline_schedule_t schedule = NULL;
   unisono_pipeline_t pipeline = NULL;
   const char* text = NULL;
@@ -165,6 +167,7 @@ void run_pipeline_mistakes(unisono_comm_t comm) {
   EXPECT(unisono_pipeline_schedule_rank_of(1, schedule) == -1);
   options.forward = forward;
   options.backward = backward;
+  stage.dimensions = 9;
   FAILS(unisono_pipeline_create(schedule, &stage, 1, &options, comm, &pipeline), UNISONO_USAGE,
         "usage: stage 0 has 9 dimensions\n`shape` is a list of at most 8");
   options.struct_size = 1;

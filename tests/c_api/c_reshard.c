@@ -15,13 +15,11 @@ static float element(size_t row, size_t column) {
 
 /* Rank 2 has nothing before, and rank 0 nothing after. */
 void run_reshard(unisono_comm_t comm) {
-  const unisono_reshard_tensor_t tensors[2] = {
-      {"w", UNISONO_F32, shape, 2, "tp=2: tp=shard(0)", "tp=2 on 1-2: tp=shard(1)"},
-      {"step", UNISONO_I64, NULL, 0, "a=1", "a=3"}};
+  unisono_reshard_tensor_t tensors[2] = {UNISONO_RESHARD_TENSOR_INIT, UNISONO_RESHARD_TENSOR_INIT};
   const int rank = unisono_rank(comm);
   unisono_reshard_t reshard = NULL;
   unisono_reshard_memory_t memory = UNISONO_RESHARD_MEMORY_INIT;
-  unisono_reshard_part_t part;
+  unisono_reshard_part_t part = UNISONO_RESHARD_PART_INIT;
   float rows[kRows / 2 * kColumns];
   float columns[kRows * (kColumns + 1)];
   long long step = 40;
@@ -34,6 +32,15 @@ void run_reshard(unisono_comm_t comm) {
   size_t between_hosts = 1;
   size_t width;
   size_t i;
+  tensors[0].name = "w";
+  tensors[0].shape = shape;
+  tensors[0].dimensions = 2;
+  tensors[0].from = "tp=2: tp=shard(0)";
+  tensors[0].to = "tp=2 on 1-2: tp=shard(1)";
+  tensors[1].name = "step";
+  tensors[1].dtype = UNISONO_I64;
+  tensors[1].from = "a=1";
+  tensors[1].to = "a=3";
   SUCCEEDS(unisono_reshard_create(tensors, 2, comm, &reshard));
   SUCCEEDS(unisono_reshard_get_part(0, 0, reshard, &part));
   EXPECT(part.is_held == (rank < 2));
@@ -88,10 +95,15 @@ void run_reshard(unisono_comm_t comm) {
 }
 
 void run_reshard_mistakes(unisono_comm_t comm) {
-  unisono_reshard_tensor_t tensor = {"w", UNISONO_F32, shape, 2, "tp=1", "tp=1: tp=shard(2)"};
+  unisono_reshard_tensor_t tensor = UNISONO_RESHARD_TENSOR_INIT;
   unisono_reshard_t reshard = NULL;
   unisono_reshard_memory_t memory = UNISONO_RESHARD_MEMORY_INIT;
-  unisono_reshard_part_t part;
+  unisono_reshard_part_t part = UNISONO_RESHARD_PART_INIT;
+  tensor.name = "w";
+  tensor.shape = shape;
+  tensor.dimensions = 2;
+  tensor.from = "tp=1";
+  tensor.to = "tp=1: tp=shard(2)";
   EXPECT(unisono_reshard_create(&tensor, 1, comm, &reshard) == UNISONO_USAGE);
   EXPECT(strstr(unisono_last_error(), "tensor \"w\"") != NULL);
   EXPECT(reshard == NULL);

@@ -145,10 +145,6 @@ struct ActionTime {
 // ahead.
 //
 // Threads: one thread at a time.
-//
-// Errors of run_step(): exceptions of callbacks; timeout, peer_lost and aborted, which name the
-// awaited action and the rank that owes it, and leave the world unusable; usage if a callback calls
-// run_step(), or after a failed step.
 class UNISONO_EXPORT Pipeline {
  public:
   // Collective. The ranks agree on the schedule and the shapes.
@@ -162,12 +158,16 @@ class UNISONO_EXPORT Pipeline {
 
   // Collective. Runs one step: all microbatches forward and backward. Returns when this rank has
   // done its actions and its messages have been received.
+  // Errors: timeout, peer_lost and aborted, naming the action that was waited for and the rank that
+  // owes it, after which the world is unusable; exceptions of callbacks; usage if a callback calls
+  // run_step(), or after a failed step.
   void run_step();
   // Local. Returns this rank's times of the last step. Needs `record`.
   std::vector<ActionTime> times() const;
   // Collective. Returns the last step of all ranks as unisono.pipeline_times/1
   // (docs/formats/pipeline.md), with the player's prediction from the medians of the computations;
   // `unisono view` draws it. Needs `record`.
+  // Errors: usage, those of a collective.
   std::string times_json();
   // Local. Returns the most bytes that inputs, outputs and gradients have occupied on this rank.
   std::size_t most_bytes_held() const;

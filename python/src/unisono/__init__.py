@@ -19,9 +19,11 @@ import importlib
 __version__ = "0.1.0"
 
 _ERRORS = (
-    "AbortedError", "ConfigError", "ConnectionError", "CorruptError", "Error", "EvictedError", "MismatchError",
-    "PeerLostError", "ResourceError", "TimeoutError", "UsageError",
+    "AbortedError", "ConfigError", "CorruptError", "Error", "EvictedError", "MismatchError", "PeerLostError",
+    "ResourceError", "UsageError",
 )  # fmt: skip
+# Not in __all__: `import *` would replace Python's own.
+_BUILTIN_NAMES = ("ConnectionError", "TimeoutError")
 _CORE = (
     "ANY_SOURCE", "Communicator", "Explanation", "Plan", "Region", "Request", "connect",
     "premul_sum", "run_threads",
@@ -34,7 +36,7 @@ __all__ = [*_CORE, *_ERRORS, "TreeSum", "device", "expert", "model", "parallel",
 def __getattr__(name):
     if name in _CORE:
         value = getattr(_load(), name)
-    elif name in _ERRORS:
+    elif name in _ERRORS or name in _BUILTIN_NAMES:
         value = getattr(importlib.import_module("unisono._errors"), name)
     elif name == "TreeSum":
         value = importlib.import_module("unisono._tree_sum").TreeSum
@@ -47,7 +49,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return [*globals(), *__all__]
+    return [*globals(), *__all__, *_BUILTIN_NAMES]
 
 
 def _load():

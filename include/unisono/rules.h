@@ -1,0 +1,53 @@
+/* The rules of collective calls and of messages. They are the same in C (unisono.h) and in C++
+ * (communicator.hpp). Errors have their C++ names here: usage is UNISONO_USAGE in C.
+ *
+ * Shapes: `count` is in elements, `bytes` in bytes, and n is the size of the communicator.
+ *
+ *   collective       in                              out                     count
+ *   broadcast        root: count                     count                   the vector
+ *   reduce           count                           root: count             the vector
+ *   all_reduce       count                           count                   the vector
+ *   scatter          root: n*count                   count                   one rank's part
+ *   gather           count                           root: n*count           one rank's part
+ *   all_gather       count                           n*count                 one rank's part
+ *   reduce_scatter   n*count                         count                   one rank's part
+ *   all_to_all       n*count                         n*count                 one pair's part
+ *
+ * A buffer that a rank does not use, or that has no elements, may be null. The v-forms take lists
+ * of n entries instead of `count`: the count of each rank's part, the same list on all ranks; for
+ * all_to_all_v, `counts` are what this rank sends to each rank, and `recv_counts` what it receives
+ * from each. Rank i's entry for rank j must equal what j expects from i. Parts are packed in rank
+ * order unless `displs` (`recv_displs`) give their offsets in elements. Lists are read before the
+ * function returns, also by the asynchronous forms.
+ *
+ * In place: allowed if `in` and `out` start at the same address for broadcast, reduce, all_reduce
+ * and all_to_all; if `in` is this rank's part of `out` for all_gather; if `out` is this rank's part
+ * of `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`) for scatter
+ * (gather). The v-forms follow the rules of the forms without v. Any other overlap is a usage
+ * error. The caller owns all buffers.
+ *
+ * Agreement: all ranks of a communicator must make the same collective calls in the same order,
+ * with the same count or counts, dtype, op, factor, root and algorithm. Otherwise all of them get
+ * mismatch: in that call, or in the next one that waits for another rank, at the latest in the next
+ * barrier (docs/reliability.md lists what is compared). If the different call was a rank's last
+ * one, the rank reports the mismatch on stderr when it leaves, provided that it knows by then.
+ *
+ * Errors: usage leaves the communicator as it was. After peer_lost, timeout, mismatch, aborted or
+ * corrupt, and after resource or internal in an operation, the world has ended: every call on any
+ * of its communicators gives the same error, on every rank. Only the functions that report a state,
+ * abort, shrink and those that free handles can still be called. The remaining ranks can continue
+ * with a shrink.
+ *
+ * Messages: those with one tag between two ranks arrive in order. A blocking send may return before
+ * the receive begins if the message fits into the lane's buffers: 256 KiB within a host, about 2
+ * MiB between hosts. A longer message waits until the receiver takes messages from this rank; a
+ * message to this rank itself never waits. A message may be shorter than the receive's buffer, and
+ * the receive returns its length; a longer one is a mismatch.
+ *
+ * Threads: one thread at a time may use a communicator, its plans and its requests. Starting an
+ * operation while another thread is in a blocking one is a usage error; other violations may not be
+ * noticed. Sends and receives are separate from the collectives: one thread
+ * may send and receive while another one makes collective calls. Different communicators are
+ * independent. Functions with "Threads: any" may be called from any thread at any time, also during
+ * an operation. */
+#pragma once
