@@ -296,13 +296,13 @@ int run_top(const Arguments& arguments, const Console& console) {
 }
 
 constexpr Option kTopOptions[] = {
-    {.name = "once", .help = "Print once; so too where the output is not a terminal."},
-    {.name = "every", .value = "TIME", .help = "How often to look.", .fallback = "1s"},
+    {.name = "once", .help = "Print once. This is the default if the output is not a terminal."},
+    {.name = "every", .value = "TIME", .help = "The time between two updates.", .fallback = "1s"},
     {.name = "metrics",
      .value = "ADDRESS",
-     .help = "Serve metrics for Prometheus at http://ADDRESS/metrics until Ctrl-C. A port alone, "
-             "such as 9750, is served to this host only; 0.0.0.0:9750 is every interface, and "
-             "anybody who can reach it can read them. - prints them once."}};
+     .help = "Serve metrics for Prometheus at http://ADDRESS/metrics until Ctrl-C. With a port "
+             "alone, such as 9750, only this host can read them. 0.0.0.0:9750 is every interface: "
+             "anybody who can reach the port can read them. - prints them once."}};
 
 }  // namespace
 
@@ -312,20 +312,19 @@ const Command kTopCommand = {
     .operands = "[JOB | PID]",
     .max_operands = 1,
     .runs_program = false,
-    .examples = {{{"unisono top", "All jobs of this host, once a second."},
-                  {"unisono top 4711", "The job of one process."},
-                  {"unisono top --metrics 9750", "For Prometheus."}}},
+    .examples = {{{"unisono top", "Watch all jobs of this host, once a second."},
+                  {"unisono top 4711", "Watch the job of one process."},
+                  {"unisono top --metrics 9750", "Serve metrics for Prometheus."}}},
     .description =
-        "Shows for every rank its process, how many collectives it has called, and what it waits "
-        "for, if it has waited for a millisecond or more. WAITS is the share of the time since the "
-        "last look that the rank waited for others inside its calls, and FOR the rank that it has "
-        "waited for most. Labels of calls (Communicator::label) follow in brackets, and so does "
-        "the "
-        "expert whose rows are waited for. It reads the "
-        "shared memory of the job "
-        "from outside: the job needs no special way of being started, may hang or be stopped, "
-        "and does not notice. This user must be allowed to read its processes "
-        "(process_vm_readv). In a job over several hosts only the ranks of this one are seen.",
+        "Shows the process of every rank, the number of collectives that it has called, and what "
+        "it waits for, if it has waited for a millisecond or more. WAITS is the share of the time "
+        "since the last update in which the rank waited for other ranks inside its calls. FOR is "
+        "the rank that it has waited for most. The label of the call (Communicator::label) follows "
+        "in brackets, as does the expert whose rows the rank waits for.\n\nunisono top reads the "
+        "shared memory of the job from outside. The job needs no special start, may hang or be "
+        "stopped, and is not disturbed. You must be allowed to read its processes "
+        "(process_vm_readv). If a job runs on several hosts, only the ranks of this host are "
+        "shown.",
     .options = kTopOptions,
     .run = run_top};
 

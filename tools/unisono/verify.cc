@@ -420,8 +420,9 @@ constexpr Option kVerifyOptions[] = {
              "Also proves the sizes."},
     {.name = "leaves",
      .value = "LIST",
-     .help = "Also prove that every sum is the fixed tree over leaves (tree_order), of which each "
-             "rank has so many: one number, or one for each rank, such as 4,4,3."}};
+     .help = "Also prove that every sum is the fixed tree (tree_order) over the leaves of all "
+             "ranks. LIST is the number of leaves of each rank: one number for all ranks, or one "
+             "per rank, such as 4,4,3."}};
 
 }  // namespace
 

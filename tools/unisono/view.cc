@@ -331,8 +331,8 @@ constexpr Option kViewOptions[] = {
              "The page contains the schedule."},
     {.name = "routing",
      .value = "FILE",
-     .help = "Plays a router's choices on -n ranks, at most 16. The file has one token per line, "
-             "as for `unisono plan moe --routing`."},
+     .help = "Play the choices of a router on -n ranks, at most 16. The file has one token per "
+             "line, as for `unisono plan moe --routing`."},
     {.name = "op",
      .value = "WHICH",
      .help = "Show only this operation of a recording, such as 'world #17' (or 17), over its "
