@@ -1,4 +1,4 @@
-// `unisono plan`: what would run, and why.
+// `unisono plan`: predicts which algorithm would run, and explains why.
 #include "plan/plan.h"
 
 #include <fmt/format.h>
@@ -63,7 +63,7 @@ Schedule schedule_of_file(const std::string& path, const network_model::Call& ca
   return schedule;
 }
 
-// An algorithm that cannot serve is an error, never replaced by another.
+// An algorithm that does not support the call is an error; it is never replaced by another one.
 network_model::Plan plan_for(const Arguments& arguments, const network_model::Call& call) {
   const cost::Parameters parameters = network_of(arguments);
   if (!arguments.has("algorithm")) {

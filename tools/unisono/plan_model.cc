@@ -1,4 +1,5 @@
-// `unisono plan-model`: which layout a model should be trained or served with, and why.
+// `unisono plan-model`: ranks the layouts for training or serving a model, and explains the
+// ranking.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -27,7 +28,7 @@ void refuse_together(const Arguments& arguments, std::string_view chosen,
 
 planner::SearchOptions search_options(const Arguments& arguments, const Console& console) {
   return {.most = static_cast<std::size_t>(arguments.number("top", 1, kMostLayouts)),
-          // Axes for which that program has no option.
+          // The program has no option for these axes.
           .tries_uly = !arguments.has("flags") || arguments.text("flags") != "torchtitan",
           .tries_offload = arguments.has("offload"),
           .progress = [&console](const std::string& text) { console.progress(text); }};
@@ -68,7 +69,7 @@ auto explained(const Arguments& arguments, const Parse& parse) {
   }
 }
 
-// 1 where nothing fits, so that a script can tell.
+// Returns 1 if nothing fits, so that a script can detect it.
 template <typename Estimate>
 int exit_of(const planner::Ranking<Estimate>& ranking) {
   return ranking.best.empty() ? kAnswerIsNo : kDone;

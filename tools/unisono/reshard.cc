@@ -1,4 +1,4 @@
-// `unisono reshard`: tensors that move from one mesh to another, shown, verified and simulated.
+// `unisono reshard`: shows, verifies and simulates tensors that move from one mesh to another.
 #include <fmt/format.h>
 
 #include "cli/arguments.h"

@@ -1,4 +1,4 @@
-// `unisono trace`: who keeps a job from going on, and what became of recordings.
+// `unisono trace`: diagnoses jobs, and converts and examines recordings.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@
 namespace unisono::cli {
 namespace {
 
-// `is_free`: nothing else is written to standard output. `account`: of what it was made of.
+// `is_free`: nothing else is written to standard output. `account`: the account of its source.
 void tell_written(const std::string& path, std::size_t bytes, bool is_free, const Console& console,
                   const Account* account = nullptr) {
   if (console.json() && is_free) {
@@ -85,7 +85,7 @@ int run_merge(const std::string& path, const Arguments& arguments, const Console
   return kDone;
 }
 
-// `account`: nullptr where a recording is written as well, which tells it.
+// `account`: nullptr if a recording is written too, which reports it.
 void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arguments,
                     const Account* account, const Console& console) {
   const ImportedWorkload workload = workload_of(ranks);
@@ -102,7 +102,7 @@ void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arg
   }
 }
 
-// Calls without times make no recording, but who is behind can be told.
+// Reports the ranks that are behind, because calls without times make no recording.
 void import_order(std::vector<ImportedRank>& ranks, const Account& account,
                   const Arguments& arguments, const Console& console) {
   if (arguments.has("output") || !arguments.has("workload")) {
@@ -122,7 +122,7 @@ void import_order(std::vector<ImportedRank>& ranks, const Account& account,
   note_account(account, console);
 }
 
-// A recording without them says nothing of what the others waited for.
+// Reports ranks without a file: the recording does not show how others waited for them.
 void note_missing(const std::vector<ImportedRank>& ranks, const Console& console) {
   const std::vector<int> missing = missing_ranks(ranks);
   if (!missing.empty()) {
