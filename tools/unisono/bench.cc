@@ -65,7 +65,7 @@ constexpr Option kBenchOptions[] = {
      .fallback = "0"},
     {.name = "time-per-row",
      .value = "TIME",
-     .help = "How long to time each row.",
+     .help = "The time for which each row is measured.",
      .fallback = "200ms"},
     {.name = "fresh",
      .help = "Before each call, each rank rewrites its input and reads its output, untimed. "
@@ -153,13 +153,15 @@ const Command kBenchCommand = {
         "Calls are timed in batches after a barrier. The time of a batch is that of the slowest "
         "rank. The column time is the median over batches, and p99 their 99th percentile (- below "
         "20 batches). On a terminal with fewer than 150 columns the rows omit what --verbose adds. "
-        "The column limit is the time that this machine needs at least, measured in the same run: "
-        "one cache line between two cores, or all ranks copying at once as many bytes as the "
-        "collective must move. A quicker call lowers it.\n\n"
+        "The column limit is a lower bound for the time on this machine, measured in the same run: "
+        "the time to pass one cache line between two cores, or the time in which all ranks at once "
+        "copy the bytes that the collective must move. If a call is faster than the limit, its "
+        "time becomes the limit.\n\n"
         "Every result is compared with a reference that is computed from (rank, index) alone; "
-        "the column wrong counts wrong elements on all ranks (exit code 1).\n\n"
-        "moe measures dispatch and combine of mixtures of experts, on fixed cases or on the "
-        "routing of a file. It supports no other option.",
+        "the column wrong counts the wrong elements on all ranks. Exit code 1: some elements are "
+        "wrong.\n\n"
+        "moe measures dispatch and combine of mixtures of experts, on fixed cases or on a routing "
+        "file (--routing, the only option that moe supports).",
     .options = kBenchOptions,
     .run = run_bench};
 

@@ -36,8 +36,8 @@ struct Check {
   std::string name;
   bool passed = false;
   std::string found;       // what was seen
-  std::string fix;         // what to do where it failed
-  bool is_absent = false;  // something that this host does not have, and need not have
+  std::string fix;         // what to do if it failed
+  bool is_absent = false;  // an optional part that this host does not have
 };
 
 std::string status_of(const Check& check) {
@@ -121,8 +121,8 @@ Check check_pidfd() {
           "needs Linux 5.3 and a seccomp profile that allows pidfd_open"};
 }
 
-// A child reads this process, as ranks read each other: neither is the other's parent. Ranks do
-// without it, so that this never fails.
+// Tries to read this process from a child, as ranks read each other; ranks are not parents of each
+// other. Ranks can run without it, so this check never fails.
 Check check_reading() {
   const std::uint64_t value = 0x756e69736f6e6f;
   const pid_t parent = ::getpid();
@@ -156,7 +156,8 @@ Check check_cpus() {
           "ranks share CPUs: results are correct, but slower; start fewer ranks"};
 }
 
-// As the processor's maker calls it: the kernels' library has names of its own for AVX-512.
+// Returns the name that the processor's maker uses, because the kernels' library has different
+// names for AVX-512.
 std::string vector_instructions(const std::string& target) {
   return target.starts_with("AVX3") ? "AVX-512" : target;
 }
@@ -176,7 +177,7 @@ Check check_variables() {
           "unisono env lists those that exist"};
 }
 
-// Fails only where the environment asks for it.
+// Fails only if the environment requires this network.
 Check check_network(const transport::NetworkTraits& network) {
   const bool asked = read_env("UNISONO_NETWORK") == network.name;
   Check check{fmt::format("{} between hosts", network.title), !asked, "",
@@ -200,7 +201,7 @@ Check check_network(const transport::NetworkTraits& network) {
   return check;
 }
 
-// Fails only where the environment names a driver.
+// Fails only if the environment names a driver.
 Check check_devices() {
   const bool asked = read_env("UNISONO_CUDA").has_value();
   Check check{"collectives on GPU memory", true, "",
@@ -252,7 +253,7 @@ Check check_ranks() {
     }
   }
   ::close(ends[1]);
-  // The pipe ends when both ranks have.
+  // The pipe ends when both ranks have ended.
   std::string report;
   std::array<char, 512> block;
   pollfd poll = {.fd = ends[0], .events = POLLIN, .revents = 0};
@@ -322,7 +323,7 @@ int run_doctor(const Arguments&, const Console& console) {
                                check_simd(),
                                check_variables(),
                                check_ranks(),
-                               // Last: they may leave threads and handlers of signals.
+                               // Runs last, because it may leave threads and signal handlers.
                                check_devices()};
   for (const transport::NetworkTraits& network : transport::networks().subspan(1)) {
     checks.push_back(check_network(network));

@@ -21,7 +21,7 @@ struct Setting {
   bool set = false;
 };
 
-// A secret is never shown, only whether it is set.
+// Returns true for a secret, of which only the presence is shown.
 bool is_secret(std::string_view name) {
   return name.ends_with("_TOKEN");
 }

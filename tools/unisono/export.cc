@@ -1,4 +1,4 @@
-// `unisono export`: a schedule in the words of another executor.
+// `unisono export`: writes a schedule for another executor.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// `unisono learn`: a story of the page, by its name.
+// `unisono learn`: opens a story of the page by its name.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,10 +22,10 @@ struct Topic {
   std::string_view name;
   std::string_view summary;
   std::string_view chinese;  // the summary
-  std::string_view place;    // of the page, as its address says it
+  std::string_view place;    // in the page, as in its address
 };
 
-// In the order in which they are best read: first the chapters of the article, then the lab.
+// Topics in the best order for reading: first the chapters of the article, then the lab.
 constexpr Topic kTopics[] = {
     {"collectives", "the article from its beginning: start here", "从头阅读文章：从这里开始",
      "#article"},

@@ -1,4 +1,5 @@
-// unisono: one binary, one command per verb. What each command accepts is a table in its own file.
+// unisono: one binary, one command per verb. A table in the file of each command defines its
+// options.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +45,7 @@ int fail(const Console& console, const Error& error) {
   return exit_code(error.code());
 }
 
-// Flag, then variable, then default.
+// Uses the flag, otherwise the variable, otherwise the default.
 std::string color_of(const Arguments& arguments) {
   const auto variable = read_env("UNISONO_COLOR");
   if (arguments.has("color") || !variable || variable->empty()) {
@@ -103,12 +104,12 @@ int run_words(std::span<const std::string> words) {
   } catch (const std::bad_alloc&) {
     print_error(console, "resource", "out of memory", {}, {});
     return kCouldNotRun;
-  } catch (const std::system_error& error) {  // of threads
+  } catch (const std::system_error& error) {  // from threads
     print_error(console, "resource", error.what(), {},
                 "check the limits with ulimit -u and ulimit -v");
     return kCouldNotRun;
   } catch (const std::exception& error) {
-    if (std::ferror(stdout) != 0) {  // as fmt says it
+    if (std::ferror(stdout) != 0) {  // reported by fmt
       print_error(console, "resource", error.what(), {}, "is the disk full?");
       return kCouldNotRun;
     }
@@ -121,7 +122,7 @@ int run_words(std::span<const std::string> words) {
 }  // namespace unisono::cli
 
 int main(int argc, char** argv) {
-  // A file beyond ulimit -f is refused in words, as one on a full disk.
+  // Reports a file beyond ulimit -f as an error, like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   const std::vector<std::string> words(argv + 1, argv + argc);
   return unisono::cli::run_words(words);

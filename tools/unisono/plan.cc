@@ -1,4 +1,4 @@
-// `unisono plan`: what would run, and why.
+// `unisono plan`: predicts which algorithm would run, and explains why.
 #include "plan/plan.h"
 
 #include <fmt/format.h>
@@ -63,7 +63,7 @@ Schedule schedule_of_file(const std::string& path, const network_model::Call& ca
   return schedule;
 }
 
-// An algorithm that cannot serve is an error, never replaced by another.
+// An algorithm that does not support the call is an error; it is never replaced by another one.
 network_model::Plan plan_for(const Arguments& arguments, const network_model::Call& call) {
   const cost::Parameters parameters = network_of(arguments);
   if (!arguments.has("algorithm")) {
@@ -180,74 +180,76 @@ constexpr Option kPlanOptions[] = {
     {.name = "ranks",
      .letter = 'n',
      .value = "N",
-     .help = "How many ranks. With --fit: of a log that does not say it.",
+     .help =
+         "The number of ranks. With --fit: the number of ranks of a log that does not state it.",
      .fallback = "4"},
     {.name = "bytes",
      .letter = 'b',
      .value = "SIZE",
-     .help = "The larger of what a rank sends and receives in all, as benchmarks count.",
+     .help = "The larger of the bytes that a rank sends and receives in all, as benchmarks count.",
      .fallback = "1MiB"},
     {.name = "link",
      .value = "LINK",
-     .help = "The network: alpha=TIME a message, beta=BANDWIDTH each way; also gamma=BANDWIDTH of "
-             "reducing, floor=TIME.",
+     .help = "The network: alpha=TIME per message, beta=BANDWIDTH in each direction; also "
+             "gamma=BANDWIDTH of reductions, floor=TIME per call.",
      .fallback = "alpha=5us,beta=12.5GB/s"},
     {.name = "on",
      .value = "TOPOLOGY",
-     .help = "Simulate every algorithm on a topology, a preset or a file as `unisono topo` takes "
-             "them, with all of its ranks unless -n says how many. With --fit: fit the topology."},
+     .help = "Simulate every algorithm on a topology: a preset or a file, as for `unisono topo`. "
+             "Without -n: on all of its ranks. With --fit: fit the topology."},
     {.name = "max-error",
      .value = "E",
-     .help = "With --on: vectors of f32 that bear this error, such as 0.01; also algorithms whose "
-             "moves between nodes are encoded, with what coding takes."},
-    {.name = "tokens", .value = "N", .help = "With moe: tokens of each rank.", .fallback = "128"},
-    {.name = "hidden",
+     .help = "With --on: plan for f32 data that may have this error, such as 0.01. Then algorithms "
+             "that encode moves between nodes are candidates too; their times include the coding."},
+    {.name = "tokens", .value = "N", .help = "With moe: tokens per rank.", .fallback = "128"},
+    {.name = "hidden", .value = "N", .help = "With moe: elements per token.", .fallback = "7168"},
+    {.name = "experts",
      .value = "N",
-     .help = "With moe: elements of a token's row.",
-     .fallback = "7168"},
-    {.name = "experts", .value = "N", .help = "With moe: experts of all ranks.", .fallback = "256"},
+     .help = "With moe: experts on all ranks together.",
+     .fallback = "256"},
     {.name = "choices",
      .letter = 'k',
      .value = "K",
-     .help = "With moe: experts that a token goes to.",
+     .help = "With moe: experts per token.",
      .fallback = "8"},
     {.name = "hosts",
      .value = "N",
-     .help =
-         "With moe --fit: on so many hosts; else on the fewest that a machine was measured on."},
+     .help = "With moe --fit: the number of hosts. Without it: the fewest on which a machine was "
+             "measured."},
     {.name = "processors",
      .value = "N",
-     .help = "With moe --fit: the normal mode may use so many; else the most that were measured."},
+     .help = "With moe --fit: the number of processors that the normal mode may use. Without it: "
+             "the most that were measured."},
     {.name = "routing",
      .value = "FILE",
-     .help = "With moe: what the tokens chose, a line each, dealt to the -n ranks in equal parts. "
-             "Shows what --call sends."},
+     .help = "With moe: a file with the experts of each token, one token per line. Each of the -n "
+             "ranks gets an equal part of the tokens. Shows what --call sends."},
     {.name = "call",
      .value = "CALL",
-     .help = "With --routing: which exchange; combine sends the rows back.",
+     .help = "With --routing: the exchange. combine sends the rows back.",
      .fallback = "dispatch",
      .choices = "dispatch|combine"},
-    {.name = "floor", .value = "TIME", .help = "What starting a call costs, however small."},
+    {.name = "floor", .value = "TIME", .help = "The time to start a call of any size."},
     {.name = "algorithm",
      .value = "NAME",
-     .help = "The algorithm to run, with its parameters, or the file of a schedule; an error if it "
-             "cannot serve so many ranks."},
+     .help = "The algorithm to use, with its parameters, or a schedule file. It must support this "
+             "number of ranks."},
     {.name = "machine",
      .value = "FILE",
-     .help = "Ask a machine that --fit has saved or unisono tune has measured "
+     .help = "Predict for a machine that --fit has saved or unisono tune has measured "
              "(unisono.machine/1)."},
     {.name = "fit",
      .value = "TABLE",
-     .help = "Fit machines to a table of measured times (CSV) or to what nccl-tests, OSU and other "
-             "benchmarks printed, and say how far off they are on rows they have not seen. With "
-             "moe: times of exchanges."},
+     .help = "Fit machines to a table of measured times (CSV) or to the output of nccl-tests, OSU "
+             "and other benchmarks, and report their error on rows that the fit has not seen. With "
+             "moe: fit times of dispatch and combine."},
     {.name = "test", .value = "TABLE", .help = "With --fit: also predict the rows of this table."},
-    {.name = "only", .value = "NAME", .help = "With --fit: only this machine of the table."},
+    {.name = "only", .value = "NAME", .help = "With --fit: fit only this machine of the table."},
     {.name = "save",
      .value = "FILE",
-     .help =
-         "With --fit: write the machine for --machine, or with --on the topology for --on of any "
-         "command. With --routing: the counts for --counts of show, verify, sim and view."}};
+     .help = "With --fit: write the machine, for --machine; with --fit and --on: write the "
+             "topology, for --on of any command. With --routing: write the counts, for --counts of "
+             "show, verify, sim and view."}};
 
 }  // namespace
 
@@ -264,30 +266,31 @@ const Command kPlanCommand = {
                   {"unisono plan moe --tokens 128 --experts 256 -k 8 --on dgx_h100:nodes=2",
                    "Dispatch and combine of a mixture of experts."}}},
     .description =
-        "Times are those of the schedule on a network where every rank has one sending and one "
-        "receiving port: computed from the schedule itself, up to 512 ranks, and from closed "
-        "formulas above.\n\n"
-        "moe stands for dispatch and combine with k experts chosen evenly: rows in f8 with a "
-        "scale for each 128 elements go there, and in bf16 back. low_latency sends a row for each "
-        "choice, normal one for each host and there one for each rank. The bound is that of the "
-        "busiest link, the time has the latencies too; what kernels cost is not in it. With "
-        "--routing, what a router chose is counted instead: a token goes once to each rank that "
-        "has one of its experts, and one row comes back from each with --call combine, the sum "
-        "over its experts.\n\n"
-        "A table for --fit names its columns in the first line: collective, ranks, bytes and "
-        "time_us are needed, machine and algorithm are known, others are left alone. Rows without "
-        "an algorithm are of a library that chose itself; those of `unisono tune` with a way of "
-        "waiting or a number of threads are left out.\n\n"
-        "What benchmarks print is read as it is: nccl-tests, rccl-tests and mscclpp-test (as text, "
-        "or as JSON with -J), OSU micro-benchmarks, ucc_perftest, and the benchmarks of oneCCL and "
-        "Intel MPI; several tests in one file, and with what mpirun, srun and others write before "
-        "each line. Tests of other operations, rows of 0 bytes, rows with wrong results and rows "
-        "that contradict themselves are left out, and the last lines say how many. The number of "
-        "ranks must agree with busbw / algbw. A log that does not say its collective or its ranks, "
-        "as OSU's: unisono plan all_reduce -n 8 --fit LOG.\n\n"
-        "--fit TABLE --on TOPOLOGY fits what starting, messages and links of the topology cost, so "
-        "that other rank counts, nodes and collectives follow from its structure; --save writes it "
-        "for --on.",
+        "Predicts the time of each algorithm on a network where every rank has one sending and one "
+        "receiving port. Up to 512 ranks, the time is computed from the schedule itself; for more "
+        "ranks, from closed formulas.\n\n"
+        "moe predicts dispatch and combine with k experts chosen evenly. Dispatch sends rows in f8 "
+        "with a scale per 128 elements; combine sends rows in bf16. The mode low_latency sends one "
+        "row per choice; the mode normal sends one row to each host, and from there one to each "
+        "rank. The bound is the time of the busiest link; the time also includes latencies, but no "
+        "kernels. With --routing, the choices of a router are counted instead: dispatch sends a "
+        "token once to each rank that has one of its experts; with --call combine, each of these "
+        "ranks returns one row, the sum over its experts.\n\n"
+        "The first line of a table for --fit names its columns: collective, ranks, bytes and "
+        "time_us are required, machine and algorithm are optional, others are ignored. In a row "
+        "without an algorithm, the measured library chose the algorithm itself. Rows in which "
+        "`unisono tune` measured a wait policy or a number of threads are left out.\n\n"
+        "--fit also reads the output of benchmarks as it is: nccl-tests, rccl-tests and "
+        "mscclpp-test (as text, or as JSON with -J), OSU micro-benchmarks, ucc_perftest, and the "
+        "benchmarks of oneCCL and Intel MPI. A file may contain several tests, and the prefixes "
+        "that mpirun, srun and other launchers write before each line. Tests of other operations, "
+        "rows of 0 bytes, rows with wrong results and rows that contradict themselves are left "
+        "out; the last lines count them. The number of ranks must agree with busbw / algbw. If a "
+        "log does not state its collective or its ranks, as with OSU, give them: unisono plan "
+        "all_reduce -n 8 --fit LOG.\n\n"
+        "--fit TABLE --on TOPOLOGY fits the costs of calls, messages and links of the topology. "
+        "The topology's structure then gives times for other numbers of ranks and nodes and for "
+        "other collectives. --save writes the topology, for --on.",
     .options = kPlanOptions,
     .run = run_plan};
 

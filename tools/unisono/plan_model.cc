@@ -1,4 +1,5 @@
-// `unisono plan-model`: which layout a model should be trained or served with, and why.
+// `unisono plan-model`: ranks the layouts for training or serving a model, and explains the
+// ranking.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -27,7 +28,7 @@ void refuse_together(const Arguments& arguments, std::string_view chosen,
 
 planner::SearchOptions search_options(const Arguments& arguments, const Console& console) {
   return {.most = static_cast<std::size_t>(arguments.number("top", 1, kMostLayouts)),
-          // Axes for which that program has no option.
+          // The program has no option for these axes.
           .tries_uly = !arguments.has("flags") || arguments.text("flags") != "torchtitan",
           .tries_offload = arguments.has("offload"),
           .progress = [&console](const std::string& text) { console.progress(text); }};
@@ -68,7 +69,7 @@ auto explained(const Arguments& arguments, const Parse& parse) {
   }
 }
 
-// 1 where nothing fits, so that a script can tell.
+// Returns 1 if nothing fits, so that a script can detect it.
 template <typename Estimate>
 int exit_of(const planner::Ranking<Estimate>& ranking) {
   return ranking.best.empty() ? kAnswerIsNo : kDone;
@@ -178,36 +179,37 @@ int run_plan_model(const Arguments& arguments, const Console& console) {
 constexpr Option kPlanModelOptions[] = {
     {.name = "on",
      .value = "TOPOLOGY",
-     .help = "The machine, a preset or a file as `unisono topo` takes them; all of its devices."},
+     .help = "The machine: a preset or a file, as for `unisono topo`. Without --devices: all of "
+             "its devices."},
     {.name = "device",
      .value = "NAME",
-     .help = "What sits on its ranks, where the topology does not say it: a device by name, or "
-             "the file of one; a wrong name lists them."},
+     .help = "The device of each rank, if the topology does not state it: a name or a device file. "
+             "An unknown name prints the list of names."},
     {.name = "devices",
      .value = "N",
-     .help = "Only so many of the machine's devices: some of one node or rack, or as many of each "
-             "of the fewest that have them."},
+     .help = "Use only N of the machine's devices: from one node or rack, or equally many from "
+             "each of the fewest nodes or racks that suffice."},
     {.name = "train", .help = "Rank layouts for a training step."},
     {.name = "serve", .help = "Rank layouts for answering requests."},
     {.name = "batch",
      .value = "N",
-     .help = "With --train: sequences of a step, over all devices.",
+     .help = "With --train: sequences per step, over all devices.",
      .fallback = "256"},
-    {.name = "sequence", .value = "N", .help = "With --train: tokens of one.", .fallback = "8192"},
+    {.name = "sequence",
+     .value = "N",
+     .help = "With --train: tokens per sequence.",
+     .fallback = "8192"},
     {.name = "precision",
      .value = "TYPE",
      .help =
-         "What matrices are multiplied in; serving keeps its weights in it. Without it, serving "
-         "keeps weights as the quantization_config of a config.json says.",
+         "The type in which matrices are multiplied; serving also keeps the weights in it. Without "
+         "it, serving keeps the weights as the quantization_config of a config.json states.",
      .fallback = "bf16",
      .choices = "bf16|f8|f4"},
-    {.name = "input",
-     .value = "N",
-     .help = "With --serve: tokens of a prompt.",
-     .fallback = "1024"},
+    {.name = "input", .value = "N", .help = "With --serve: tokens per prompt.", .fallback = "1024"},
     {.name = "output",
      .value = "N",
-     .help = "With --serve: tokens of an answer.",
+     .help = "With --serve: tokens per answer.",
      .fallback = "1024"},
     {.name = "concurrency",
      .value = "N",
@@ -223,79 +225,85 @@ constexpr Option kPlanModelOptions[] = {
      .fallback = "50ms"},
     {.name = "rate",
      .value = "N",
-     .help = "With --serve: requests a second that arrive at random (Poisson). Each layout then "
-             "has the fewest instances with which nine of ten requests keep --ttft and --tpot."},
+     .help =
+         "With --serve: requests per second, which arrive at random (Poisson). Each layout then "
+         "gets the fewest instances with which nine of ten requests keep --ttft and --tpot."},
     {.name = "imbalance",
      .value = "X",
-     .help = "With --serve: how many times the mean the busiest device's experts get.",
+     .help = "With --serve: the tokens that the busiest device's experts get, divided by the mean "
+             "over all devices.",
      .fallback = "1"},
     {.name = "prefix-hits",
      .value = "SHARE",
-     .help = "With --serve: the share of a prompt whose keys and values are cached already.",
+     .help = "With --serve: the share of each prompt whose keys and values are cached already.",
      .fallback = "0%"},
     {.name = "speculate",
      .value = "K,P",
-     .help = "With --serve: speculative decoding. A step checks K drafted tokens, each of which is "
-             "right with the chance P, such as 3,0.8. Drafting one takes as long as one layer, or "
-             "the share of a step that a third number says: 3,0.8,0.05."},
+     .help =
+         "With --serve: speculative decoding. A step checks K drafted tokens, and each is accepted "
+         "with probability P, such as 3,0.8. Drafting a token takes as long as one layer of the "
+         "model; a third number, as in 3,0.8,0.05, sets the time as a share of a step instead."},
     {.name = "pools",
-     .help = "With --serve: also layouts that read prompts on devices of their own "
+     .help = "With --serve: also try layouts that process prompts on separate devices "
              "(disaggregated serving)."},
-    {.name = "top", .value = "N", .help = "How many layouts to print.", .fallback = "10"},
+    {.name = "top", .value = "N", .help = "The number of layouts to print.", .fallback = "10"},
     {.name = "explain",
      .value = "LAYOUT",
-     .help = "Only this layout, part by part. With --train: tp=4,pp=8,vp=2,cp=2,uly=2,mb=1,zero=1,"
-             "recompute=none; dp follows. With --serve: tp=4,pp=2,dp=1; instances follow."},
+     .help =
+         "Show only this layout, part by part. With --train: tp=4,pp=8,vp=2,cp=2,uly=2,mb=1,zero=1,"
+         "recompute=none; dp follows. With --serve: tp=4,pp=2,dp=1; instances follow."},
     {.name = "simulate",
      .value = "N",
-     .help = "With --train: also play the steps of the first N layouts on the topology, where "
-             "groups share links, and rank them by that; up to 1,024 devices."},
+     .help =
+         "With --train: also simulate the steps of the first N layouts on the topology, where "
+         "groups share links, and rank these layouts by the simulated time; up to 1,024 devices."},
     {.name = "step",
      .value = "FILE",
-     .help = "With --train: write the first layout's step, or that of --explain, as a workload "
-             "for unisono sim: one round of the pipeline."},
+     .help = "With --train: write the step of the first layout, or of the layout of --explain, as "
+             "a workload for unisono sim: one round of the pipeline."},
     {.name = "save",
      .value = "FILE",
-     .help = "Write the plan for `unisono view`, with the rankings for half and twice the links of "
-             "a node, a quarter to four times those between nodes and of the batch."},
+     .help = "Write the plan for `unisono view`. It also contains the rankings for links inside a "
+             "node at half to twice their speed, and for links between nodes and for the batch at "
+             "a quarter to four times their values."},
     {.name = "stack",
      .value = "NAME",
-     .help = "With --train: the program that trains, with or without its release, such as "
-             "megatron-bridge, nemo-24.09 or llm-foundry. Default: the newest with measured steps "
-             "of such a model on this device."},
+     .help = "With --train: the training program, with or without its release, such as "
+             "megatron-bridge, nemo-24.09 or llm-foundry. Default: the newest one that has "
+             "measured steps of such a model on this device."},
     {.name = "headroom",
      .value = "SHARE",
      .help = "The share of each device's memory that stays free, for example for fragmentation.",
      .fallback = "5%"},
     {.name = "gradients",
      .value = "TYPE",
-     .help = "With --train: what gradients are kept in.",
+     .help = "With --train: the type of stored gradients.",
      .fallback = "bf16",
      .choices = "bf16|f32"},
     {.name = "moments",
      .value = "TYPE",
-     .help = "With --train: what the optimiser's two moments are kept in; its weights are f32.",
+     .help = "With --train: the type of the optimiser's two moments; its weights are f32.",
      .fallback = "f32",
      .choices = "bf16|f32"},
     {.name = "offload",
-     .help = "With --train: where nothing else fits, also try layouts that keep activations or the "
+     .help = "With --train: if nothing else fits, also try layouts that keep activations or the "
              "optimiser in the host's memory."},
     {.name = "mtbf",
      .value = "TIME",
-     .help = "With --train: mean time between failures of one device, such as 50000h; prints the "
-             "share of time that failures and checkpoints leave."},
+     .help = "With --train: the mean time between failures of one device, such as 50000h. Prints "
+             "the share of the time that remains for training after failures and checkpoints."},
     {.name = "storage",
      .value = "BYTES",
-     .help = "With --mtbf: bytes of a checkpoint that are written per second.",
+     .help = "With --mtbf: the bytes of a checkpoint that all devices together write per second.",
      .fallback = "100G"},
     {.name = "restart",
      .value = "TIME",
-     .help = "With --mtbf: time from a failure until steps are computed again.",
+     .help = "With --mtbf: the time from a failure until training continues.",
      .fallback = "10m"},
     {.name = "measured",
      .value = "TABLE",
-     .help = "With --train: fit the constants to your own measured steps (CSV), and judge by them "
-             "instead of the stacks' steps."},
+     .help = "With --train: fit the constants to your own measured steps (CSV), and take the "
+             "interval of the prediction from these steps instead of those of the stacks."},
     {.name = "flags",
      .value = "PROGRAM",
      .help = "Also print the first layout as the options of a program.",
@@ -319,21 +327,19 @@ const Command kPlanModelCommand = {
     .description =
         "MODEL is a name (llama3-8b, llama3-70b, llama3-405b, mixtral-8x7b, qwen3-30b-a3b, "
         "qwen3-235b-a22b, deepseek-v3, kimi-k2, gpt-oss-120b, gpt3-175b) or the config.json of a "
-        "model. Nothing is downloaded and no device is needed. The output says which "
-        "keys of a config.json were used, assumed by default, left out and not understood.\n\n"
-        "Every layout of all the devices is tried: tp, pp, vp (parts a stage), cp, uly, ep, dp, "
-        "the "
-        "microbatch, ZeRO and what is computed again. Its step is the sum of matrix products (by "
-        "tiles and waves), memory traffic, communication that nothing hides, bubble and optimiser, "
-        "with constants fitted to published steps of the device. Memory is of the fullest rank. A "
-        "layout that does not fit is given no time.\n\n"
-        "Serving ranks layouts by the tokens a second and device that they give within the time of "
-        "a token. It batches requests continuously; a token waits for weights, cache, kernels and "
-        "the "
-        "prompts that are read in between.\n\n"
+        "model. Nothing is downloaded and no device is needed. The output lists the keys of a "
+        "config.json that were used, assumed by default, left out or not understood.\n\n"
+        "Every layout of all devices is tried: tp, pp, vp (parts per rank), cp, uly, ep, dp, the "
+        "microbatch, ZeRO and recomputation. The time of a step is the sum of matrix products (by "
+        "tiles and waves), memory traffic, exposed communication, the bubble and the optimiser, "
+        "with constants fitted to published steps. Memory is that of the fullest rank. A layout "
+        "that does not fit into memory gets no time.\n\n"
+        "With --serve, layouts are ranked by tokens per second and device, within the limits "
+        "--ttft and --tpot. Requests are batched continuously. The time of a token includes "
+        "weights, cache, kernels, communication and the prompts that are processed in between.\n\n"
         "With --save plan.json, `unisono view plan.json` shows the layouts as bars to sort, with "
         "sliders for the links and the batch.\n\n"
-        "The exit code is 1 where nothing fits.",
+        "Exit code 1: no layout fits.",
     .options = kPlanModelOptions,
     .run = run_plan_model};
 

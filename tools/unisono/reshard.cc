@@ -1,4 +1,4 @@
-// `unisono reshard`: tensors that move from one mesh to another, shown, verified and simulated.
+// `unisono reshard`: shows, verifies and simulates tensors that move from one mesh to another.
 #include <fmt/format.h>
 
 #include "cli/arguments.h"
@@ -50,13 +50,13 @@ constexpr Option kReshardOptions[] = {
      .help = "For show: draw this tensor of the model, by its name in the checkpoint."},
     {.name = "names",
      .value = "FILE",
-     .help = "For verify: also apply a name map (unisono.names/1), which takes the tensors of the "
-             "checkpoint to those of an engine that fuses some; all names that do not fit are "
-             "listed."},
+     .help = "For verify: also apply a name map (unisono.names/1) from the tensors of the "
+             "checkpoint to the tensors of an engine that fuses some of them. All names that do "
+             "not match are listed."},
     {.name = "on",
      .value = "TOPOLOGY",
-     .help = "The machine, a preset or a file, as for unisono topo. sim needs it; show and verify "
-             "take the hosts of ranks from it."},
+     .help = "The machine: a preset or a file, as for unisono topo. sim requires it; show and "
+             "verify use it to assign ranks to hosts."},
     {.name = "ranks-per-host",
      .value = "N",
      .help = "Without --on: the number of ranks on each host.",
@@ -78,26 +78,26 @@ const Command kReshardCommand = {
                    "--on dgx_h100:nodes=8",
                    "Predict its time on a machine."}}},
     .description =
-        "With a model, FROM and TO are its layouts: axes in any order, such as tp=8,pp=4,dp=2, and "
-        "the ranks that they use (\"on 64-79\"; without it, from rank 0). Ranks are assigned as "
-        "training frameworks assign them: pp varies slowest, then dp, fsdp and cp, and tp varies "
-        "fastest. ep distributes experts over the ranks of a stage, and etp cuts them. tp cuts "
-        "heads, "
-        "inner widths and the vocabulary, and copies heads of keys and values if it is larger than "
-        "their number; pp gives each stage some of the layers; fsdp cuts dimension 0 again; dp and "
-        "cp have copies. Names are those of Llama, Qwen3-MoE and DeepSeek-V3 in a Hugging Face "
-        "checkpoint.\n\n"
+        "With a model, FROM and TO are layouts of the model: axes in any order, such as "
+        "tp=8,pp=4,dp=2, and the ranks, such as \"on 64-79\" (without them, from rank 0). Ranks "
+        "are assigned as in training frameworks: pp varies slowest, then dp, fsdp and cp, and tp "
+        "varies fastest. tp cuts heads, inner widths and the vocabulary; if tp is larger than the "
+        "number of key and value heads, these heads are copied. pp gives each stage some of the "
+        "layers, fsdp cuts dimension 0 again, and each rank of dp and cp has a copy. ep "
+        "distributes experts over the ranks of a stage, and etp cuts each expert. Tensors have the "
+        "names of Llama, Qwen3-MoE and DeepSeek-V3 in a Hugging Face checkpoint.\n\n"
         "With --shape, FROM and TO are layouts of one tensor, as MeshLayout::parse() reads them: "
         "\"dp=2,tp=4 on 0-7: tp=shard(0)\".\n\n"
-        "show prints the bytes of each host, or with --tensor two grids: the ranks that hold each "
-        "block before, and for each block after the ranks that receive it and from which.\n\n"
+        "show prints the bytes per host, or with --tensor two grids of blocks. The first grid "
+        "shows the ranks that hold each block before the move; the second shows which ranks "
+        "receive each block, and from which ranks.\n\n"
         "verify proves that each element of each target is written once, from the right source "
-        "element, after its data have arrived, and computes the fewest bytes from the layouts "
-        "alone. Exit code 1: the plan is wrong.\n\n"
+        "element, after its data has arrived. It also computes the fewest bytes that any plan must "
+        "move, from the layouts alone. Exit code 1: the plan is wrong.\n\n"
         "sim plays the messages on the links of a topology and compares the time with a lower "
         "bound: the time that the bytes need into each rank, and once into each host.\n\n"
-        "All three print the bytes that the busiest sender sends, and the least that it must send "
-        "in any plan with the fewest bytes.",
+        "All three print the bytes of the rank that sends most. \"at least\" is the smallest "
+        "possible value for it among the plans that move the fewest bytes.",
     .options = kReshardOptions,
     .run = run_reshard};
 

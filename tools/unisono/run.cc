@@ -1,4 +1,4 @@
-// `unisono run`: starts ranks on this host, or through ssh and the like on others.
+// `unisono run`: starts ranks on this host, or on others through ssh or similar programs.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -93,13 +93,14 @@ void add_recording(const Arguments& arguments, const std::string& job,
   environment.push_back(fmt::format("UNISONO_RECORD_EVENTS={}",
                                     arguments.number("record-events", 1, kMostRecordedEvents)));
   if (arguments.has("hosts")) {
-    std::erase_if(environment, [](const std::string& entry) {  // of this shell: it would win
-      return entry.starts_with("UNISONO_RECORD=");
-    });
+    std::erase_if(environment,
+                  [](const std::string& entry) {  // the shell's variable would take precedence
+                    return entry.starts_with("UNISONO_RECORD=");
+                  });
   }
 }
 
-// Ranks of several hosts: how many there are, and how they are started.
+// Sets the number of ranks on several hosts, and the way to start them.
 void place_on_hosts(const Arguments& arguments, const Console& console, std::optional<Chaos>& chaos,
                     std::optional<JobRecorder>& recorder, LaunchOptions& options) {
   const std::vector<HostRanks> hosts = parse_hosts(arguments.text("hosts"));
@@ -178,7 +179,7 @@ std::string_view name_of(const Chaos::ScheduledFault& blow) {
   return blow.signal == SIGKILL ? "kill" : blow.signal == SIGSTOP ? "stop" : "reset";
 }
 
-// A test that passes because nothing went wrong has shown nothing.
+// Warns of faults that did not happen, because a test without a fault shows nothing.
 void warn_of_missed_blows(const JobResult& result, const Console& console) {
   for (const Chaos::ScheduledFault& blow : result.missed_blows) {
     const std::string_view name = name_of(blow);
@@ -224,7 +225,8 @@ void print_json(const JobResult& result, const LaunchOptions& options) {
   fmt::print("{}\n", row.dump());
 }
 
-// The job is over, and right or wrong without its recording: its exit code stays.
+// Writes the recording. The job has ended, so an error of the recording does not change its exit
+// code.
 void write_recording(JobRecorder& recorder, const JobResult& result, const LaunchOptions& options,
                      const Console& console) {
   const auto lost = [](std::string_view why) {

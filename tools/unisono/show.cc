@@ -1,4 +1,4 @@
-// `unisono show`: a schedule in the terminal.
+// `unisono show`: draws a schedule in the terminal.
 #include "show/show.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace unisono::cli {
 namespace {
 
-// Reads the schedule; an unknown word that is a topic of `unisono learn` leads there.
+// Reads the schedule; an unknown word that is a topic of `unisono learn` opens this topic.
 Schedule shown_schedule(const Arguments& arguments) {
   try {
     return asked_schedule(arguments, "show", asked_counts(arguments));
@@ -45,7 +45,7 @@ int run_show(const Arguments& arguments, const Console& console) {
     text = draw_summary(schedule, options, console);
   }
   std::fputs(text.c_str(), stdout);
-  // For a reader, not for a script.
+  // The hint is for a reader, not for a script.
   if (console.out_is_terminal() && !console.quiet()) {
     fmt::print("{}\n", console.paint(Paint::dim, fmt::format("unisono learn {} plays it",
                                                              to_string(schedule.collective))));

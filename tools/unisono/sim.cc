@@ -1,4 +1,4 @@
-// `unisono sim`: how long a schedule or a workload takes on a topology, and where the time goes.
+// `unisono sim`: simulates the time of a schedule or a workload on a topology, and shows its parts.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -36,7 +36,7 @@ namespace {
 
 constexpr std::int64_t kMostSimulatedRanks = kMostTopologyRanks;
 
-// A file says in its format what it is.
+// Returns true if the file's format is a workload.
 bool is_workload(const std::string& text) {
   const Parsed<JsonValue> document = parse_json(text);
   if (!document || document.value->kind != JsonValue::Kind::object) {
@@ -47,7 +47,7 @@ bool is_workload(const std::string& text) {
          format->text() == network_model::kWorkloadFormat;
 }
 
-// A name of a file in a workload is as seen from the folder of the workload.
+// Files named in a workload are relative to the folder of the workload.
 network_model::WorkloadSources sources_beside(const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path();
   return {
@@ -59,7 +59,7 @@ network_model::WorkloadSources sources_beside(const std::string& path) {
       .device = planner::find_rates};
 }
 
-// The exchange of counts, from --counts or from the schedule's own file.
+// Returns the exchange of counts, from --counts or from the schedule's file.
 network_model::Workload workload_of_counts(Schedule schedule, const Arguments& arguments) {
   if (arguments.has("bytes")) {
     throw UsageError("--bytes cannot be used with counts",
@@ -76,7 +76,7 @@ network_model::Workload workload_of_counts(Schedule schedule, const Arguments& a
                        is_length ? problem.message : "give 1 byte to 1 GiB", "unisono help sim");
     }
   }
-  // Nothing can be wrong with an algorithm of the catalogue and the same counts at both ends.
+  // An algorithm of the catalogue with equal counts at both ends cannot be wrong.
   const bool is_trusted =
       !is_schedule_file(arguments.operands().front()) && schedule.counts.receive.empty();
   const std::vector<unisono::Finding> findings =
@@ -137,11 +137,11 @@ network_model::Workload workload_of_file(const std::string& path, const Argument
   return workload;
 }
 
-// With its moves between the nodes of the topology encoded, as far as the proof lets them be.
+// Encodes the moves between the nodes of the topology, as far as the proof allows.
 network_model::WorkItem encoded_operation(const Algorithm& algorithm, const Shape& shape,
                                           double bytes, MoveCode code, const Topology& topology) {
   if (!can_serve(algorithm, shape)) {
-    return network_model::operation(algorithm, shape, bytes);  // which says so
+    return network_model::operation(algorithm, shape, bytes);  // which reports it
   }
   const cost::EncodedAlgorithm encoded =
       cost::encode_proved(build_schedule(algorithm, shape), full_name(algorithm, shape),
@@ -199,7 +199,7 @@ void write_trace(const std::string& path, const network_model::SimulationResult&
                            times(result.computes.size(), "compute step"), path, path));
 }
 
-// Says on a terminal how far a long simulation is.
+// Shows the progress of a long simulation on a terminal.
 class Clock {
  public:
   Clock(const Console& console, const network_model::SimulationProgress& progress)
@@ -218,7 +218,7 @@ class Clock {
   }
 
  private:
-  // Messages that are still to come take as long as those so far.
+  // Assumes that the remaining messages take as long as the previous ones.
   std::string how_far() const {
     const double all = progress_.all;
     const double part = all > 0 ? progress_.played / all : 0;
@@ -289,7 +289,7 @@ Simulation simulate_size(const Arguments& arguments, const Network& network,
   return made;
 }
 
-// Several --bytes: a table.
+// Prints a table for several --bytes.
 int run_sweep(const Arguments& arguments, const Network& network,
               const network_model::SimulationOptions& options, const Console& console) {
   if (arguments.has("trace")) {
@@ -319,7 +319,7 @@ int run_sim(const Arguments& arguments, const Console& console) {
   }
   const std::uint64_t bytes = arguments.bytes("bytes");
   Simulation made = simulate_size(arguments, network, options, bytes, console);
-  // A trace has all steps, where there is room for their messages.
+  // A trace contains all steps if there is room for their messages.
   if (arguments.has("trace") && made.result.simulated < made.result.messages &&
       made.result.messages <= static_cast<double>(options.records)) {
     network_model::SimulationOptions all = options;

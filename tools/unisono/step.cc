@@ -101,9 +101,10 @@ const Command kStepCommand = {
            "--on dgx_h100",
            "Simulate a training step under a pipeline schedule."}}},
     .description =
-        "WHICH is a model under --layout, given by name as for unisono plan-model or by its "
-        "config.json: a prompt (--prompt), one token after others (--behind) or a training step "
-        "(--train). Or it is a file of unisono.step/1.\n\n"
+        "WHICH is a model, by name as for unisono plan-model or by its config.json, or a file of "
+        "unisono.step/1. For a model, --layout gives the mesh, and one option selects the step: a "
+        "prompt (--prompt), one token after others (--behind, the default) or a training step "
+        "(--train).\n\n"
         "A step defines the placement of each tensor along each axis of the mesh (replicate, shard "
         "of a dimension, partial), the computations with their inputs, and the redistributions "
         "that move data.\n\n"
@@ -111,8 +112,8 @@ const Command kStepCommand = {
         "whole tensor, no whole tensor is summed once per rank, shards are used only where shards "
         "suffice, every tensor that is read exists on its stage, and memory stays below the limit "
         "in the file. Exit code 1: the step is wrong.\n\n"
-        "sim simulates the step on a topology. A computation takes the longer of its arithmetic "
-        "and its memory traffic, with the device constants that plan-model has fitted.",
+        "sim simulates the step on a topology. The time of a computation is the longer of its "
+        "arithmetic and its memory traffic, with the device constants that plan-model has fitted.",
     .options = kStepOptions,
     .run = run_step};
 

@@ -1,4 +1,4 @@
-// `unisono top`: what the ranks of running jobs do, again and again.
+// `unisono top`: shows repeatedly the activity of the ranks of running jobs.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -30,10 +30,10 @@ struct Line {
   std::uint64_t waited_ns = 0;
   std::uint64_t most_waited_ns = 0;          // in one group
   int waited_most_for = -1;                  // there
-  const comm::ObservedRank* rank = nullptr;  // in the group that it waits or has called most in
+  const comm::ObservedRank* rank = nullptr;  // in the group in which it waits or has called most
 };
 
-// A wait that goes on counts too: a rank adds it to its totals only when it ends.
+// Includes the wait in progress, which a rank adds to its totals only when it ends.
 std::vector<Line> lines_of(const Job& job, std::int64_t now) {
   std::vector<Line> lines(job.world.pids.size());
   const auto add = [&lines, now](const comm::ObservedGroup& group) {
@@ -98,7 +98,7 @@ std::string activity(const Job& job, std::size_t rank, const Line& line, std::in
                             : "last: " + comm::describe(line.rank->newest);
 }
 
-// The label of what its line shows: that of the group, if there is one.
+// Returns the label of the call that the line shows: the label of the group, if there is one.
 const std::string& label_of(const Job& job, std::size_t rank, const Line& line) {
   const bool has_own = line.rank != nullptr && !line.rank->label.empty();
   return has_own ? line.rank->label : job.world.labels[rank];
@@ -113,12 +113,13 @@ struct Before {
 };
 using Memory = std::map<std::pair<std::uint64_t, std::size_t>, Before>;
 
-// Returns the growth per second; calls also shrink, when a group is closed.
+// Returns the growth per second. The number of calls also falls when a group is closed.
 std::string rate_text(double now, double before, double elapsed_s, const char* unit) {
   return fmt::format("{:.0f}{}", std::max(now - before, 0.0) / elapsed_s, unit);
 }
 
-// A wait whose peer changes is in the totals in part before it ends: no more than all of the time.
+// Limits the share to 100 %: a part of a wait whose peer changes is already in the totals before it
+// ends.
 std::string share_text(std::uint64_t now_ns, std::uint64_t before_ns, double elapsed_s) {
   const double waited_s = static_cast<double>(now_ns - std::min(now_ns, before_ns)) / 1e9;
   return fmt::format("{:.0f} %", 100 * std::min(waited_s / elapsed_s, 1.0));
@@ -267,7 +268,7 @@ int run_top(const Arguments& arguments, const Console& console) {
   const double every_s = std::max(arguments.seconds("every"), 0.01);
   Memory memory;
   for (bool first = true;; first = false) {
-    // Jobs that have been seen once may end.
+    // After the first update, jobs may end.
     const std::vector<Job> jobs = first ? find_jobs(word) : matching_jobs(word);
     if (jobs.empty() && first) {
       fmt::print("{}\n", kNoJobs);
@@ -296,13 +297,13 @@ int run_top(const Arguments& arguments, const Console& console) {
 }
 
 constexpr Option kTopOptions[] = {
-    {.name = "once", .help = "Print once; so too where the output is not a terminal."},
-    {.name = "every", .value = "TIME", .help = "How often to look.", .fallback = "1s"},
+    {.name = "once", .help = "Print once. This is the default if the output is not a terminal."},
+    {.name = "every", .value = "TIME", .help = "The time between two updates.", .fallback = "1s"},
     {.name = "metrics",
      .value = "ADDRESS",
-     .help = "Serve metrics for Prometheus at http://ADDRESS/metrics until Ctrl-C. A port alone, "
-             "such as 9750, is served to this host only; 0.0.0.0:9750 is every interface, and "
-             "anybody who can reach it can read them. - prints them once."}};
+     .help = "Serve metrics for Prometheus at http://ADDRESS/metrics until Ctrl-C. With a port "
+             "alone, such as 9750, only this host can read them. 0.0.0.0:9750 is every interface: "
+             "anybody who can reach the port can read them. - prints them once."}};
 
 }  // namespace
 
@@ -312,20 +313,19 @@ const Command kTopCommand = {
     .operands = "[JOB | PID]",
     .max_operands = 1,
     .runs_program = false,
-    .examples = {{{"unisono top", "All jobs of this host, once a second."},
-                  {"unisono top 4711", "The job of one process."},
-                  {"unisono top --metrics 9750", "For Prometheus."}}},
+    .examples = {{{"unisono top", "Watch all jobs of this host, once a second."},
+                  {"unisono top 4711", "Watch the job of one process."},
+                  {"unisono top --metrics 9750", "Serve metrics for Prometheus."}}},
     .description =
-        "Shows for every rank its process, how many collectives it has called, and what it waits "
-        "for, if it has waited for a millisecond or more. WAITS is the share of the time since the "
-        "last look that the rank waited for others inside its calls, and FOR the rank that it has "
-        "waited for most. Labels of calls (Communicator::label) follow in brackets, and so does "
-        "the "
-        "expert whose rows are waited for. It reads the "
-        "shared memory of the job "
-        "from outside: the job needs no special way of being started, may hang or be stopped, "
-        "and does not notice. This user must be allowed to read its processes "
-        "(process_vm_readv). In a job over several hosts only the ranks of this one are seen.",
+        "Shows the process of every rank, the number of collectives that it has called, and what "
+        "it waits for, if it has waited for a millisecond or more. WAITS is the share of the time "
+        "since the last update in which the rank waited for other ranks inside its calls. FOR is "
+        "the rank that it has waited for most. The label of the call (Communicator::label) follows "
+        "in brackets, as does the expert whose rows the rank waits for.\n\nunisono top reads the "
+        "shared memory of the job from outside. The job needs no special start, may hang or be "
+        "stopped, and is not disturbed. You must be allowed to read its processes "
+        "(process_vm_readv). If a job runs on several hosts, only the ranks of this host are "
+        "shown.",
     .options = kTopOptions,
     .run = run_top};
 

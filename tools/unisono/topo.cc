@@ -1,4 +1,4 @@
-// `unisono topo`: topologies, made, read, discovered, described.
+// `unisono topo`: makes, reads, discovers and describes topologies.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ struct Rate {
   std::size_t links = 0;
 };
 
-// Links of equal figures, the fastest first.
+// Returns groups of links with equal figures, the fastest first.
 std::vector<Rate> rates_of(const Topology& topology) {
   std::vector<Rate> rates;
   for (const Link& link : topology.links) {

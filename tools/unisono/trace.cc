@@ -1,4 +1,4 @@
-// `unisono trace`: who keeps a job from going on, and what became of recordings.
+// `unisono trace`: diagnoses jobs, and converts and examines recordings.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@
 namespace unisono::cli {
 namespace {
 
-// `is_free`: nothing else is written to standard output. `account`: of what it was made of.
+// `is_free`: nothing else is written to standard output. `account`: the account of its source.
 void tell_written(const std::string& path, std::size_t bytes, bool is_free, const Console& console,
                   const Account* account = nullptr) {
   if (console.json() && is_free) {
@@ -85,7 +85,7 @@ int run_merge(const std::string& path, const Arguments& arguments, const Console
   return kDone;
 }
 
-// `account`: nullptr where a recording is written as well, which tells it.
+// `account`: nullptr if a recording is written too, which reports it.
 void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arguments,
                     const Account* account, const Console& console) {
   const ImportedWorkload workload = workload_of(ranks);
@@ -102,7 +102,7 @@ void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arg
   }
 }
 
-// Calls without times make no recording, but who is behind can be told.
+// Reports the ranks that are behind, because calls without times make no recording.
 void import_order(std::vector<ImportedRank>& ranks, const Account& account,
                   const Arguments& arguments, const Console& console) {
   if (arguments.has("output") || !arguments.has("workload")) {
@@ -122,7 +122,7 @@ void import_order(std::vector<ImportedRank>& ranks, const Account& account,
   note_account(account, console);
 }
 
-// A recording without them says nothing of what the others waited for.
+// Reports ranks without a file: the recording does not show how others waited for them.
 void note_missing(const std::vector<ImportedRank>& ranks, const Console& console) {
   const std::vector<int> missing = missing_ranks(ranks);
   if (!missing.empty()) {
@@ -235,21 +235,21 @@ constexpr Option kTraceOptions[] = {
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
-     .help = "Where export, merge and import write; - is standard output. Without it: a file of "
-             "this folder."},
+     .help = "The file that export, merge and import write; - is standard output. Without it: a "
+             "file in this folder."},
     {.name = "without",
      .value = "rank=RANKS",
-     .help = "For whatif: these ranks compute no longer than the others do at the same calls."},
+     .help = "For whatif: before each call, these ranks compute no longer than the other ranks do "
+             "before the same call."},
     {.name = "faster",
      .value = "compute=FACTOR[,rank=RANKS]",
-     .help = "For whatif: all ranks, or these, compute that many times as fast."},
+     .help = "For whatif: all ranks, or these ranks, compute FACTOR times as fast."},
     {.name = "with",
      .value = "link=FACTOR",
-     .help = "For whatif: data moves that many times as fast."},
+     .help = "For whatif: data moves FACTOR times as fast."},
     {.name = "workload",
      .value = "FILE",
-     .help = "For import: also write what the ranks did as a workload, for unisono sim on another "
-             "network."}};
+     .help = "For import: also write the run as a workload, for unisono sim on another network."}};
 
 }  // namespace
 
@@ -261,10 +261,11 @@ const Command kTraceCommand = {
         "replay FILE | import FILE...",
     .max_operands = -1,
     .runs_program = false,
-    .examples = {{{"unisono trace why", "All jobs of this host."},
-                  {"unisono trace why run.json", "A job that unisono run --record recorded."},
+    .examples = {{{"unisono trace why", "Diagnose all jobs of this host."},
+                  {"unisono trace why run.json",
+                   "Diagnose a job that unisono run --record recorded."},
                   {"unisono trace whatif run.json --without rank=3",
-                   "How much time a slow rank costs."}}},
+                   "Compute how much time a slow rank costs."}}},
     .description =
         "why follows which rank waits for which, over all groups of a job, to the ranks that cause "
         "the waiting: a rank that has not called the operation that the others wait in, is "
@@ -277,10 +278,11 @@ const Command kTraceCommand = {
         "json), it names the rank to blame. Exit code 1: a rank waits, or waited.\n\n"
         "whatif simulates a recording, or the files that import reads, again with one change: a "
         "rank that computes as fast as the others, faster computing or faster links. The first "
-        "sentence says what the change saves. The table shows what the slowest ranks, the slowest "
-        "link and communication that no computing hides cost. In the simulation each rank computes "
-        "between its calls as long as it did in the recording, and an operation takes as long as "
-        "it did once its last rank has come. The line below the table compares the recording with "
+        "sentence says what the change saves. The table shows the cost of the slowest ranks, of "
+        "the slowest link and of communication that no computation hides. In the simulation each "
+        "rank computes between its calls as long as in the recording. An operation takes as long "
+        "as in the recording, counted from the arrival of its last rank. The line below the table "
+        "compares the recording with "
         "a simulation without the change.\n\n"
         "skew names the rank that most often comes last to the operations of a recording, what "
         "this costs the others, and since when. A rank counts as last only if it began later than "
@@ -293,10 +295,10 @@ const Command kTraceCommand = {
         "exported (.json or .json.gz, with the collectives of CPU backends, or NCCL's kernels), or "
         "dumps of its flight recorder, as JSON or pickled (read as plain data: nothing in them is "
         "run); or from the files of NCCL Inspector, one per process. NCCL logs (NCCL_DEBUG=INFO, "
-        "NCCL_DEBUG_SUBSYS=INIT,COLL) contain no times: import only makes a workload from them, "
-        "and says which rank is behind. It aligns the clocks of different hosts by the ends of "
-        "collectives that no rank leaves before all have come. The last lines say how much was "
-        "read and used, what was left out and why, and what was assumed.\n\n"
+        "NCCL_DEBUG_SUBSYS=INIT,COLL) contain no times: from them, import makes only a workload, "
+        "and reports which rank is behind. import aligns the clocks of different hosts by the ends "
+        "of collectives that no rank leaves before all have arrived. The last lines report how "
+        "much was read and used, what was left out and why, and what was assumed.\n\n"
         "replay runs the collectives of a recording again, with the engines of all ranks in this "
         "one process and on a simulated network. Each rank repeats its operations in the same "
         "order. A rank that was killed stops at the same point, and the ranks that waited then "

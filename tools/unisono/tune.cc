@@ -45,7 +45,7 @@ std::string profile_path(const Arguments& arguments) {
   return path;
 }
 
-// Said before anything is measured. The folder of a profile may not be there yet.
+// Reports errors before anything is measured. The folder of a profile may not exist yet.
 void prepare_output(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   std::error_code ignored;
@@ -63,8 +63,8 @@ int most_ranks(const std::vector<cost::Point>& points) {
   return most;
 }
 
-// Programs read the usual profile unasked: a quick look at few ranks shall not take its place.
-// Whatever the user names is replaced, and not even read: it may be a device.
+// Programs read the default profile automatically, so a short measurement of few ranks must not
+// replace it. A path that the user gives is replaced without being read: it may be a device.
 void check_replaces_nothing_larger(const Arguments& arguments, const std::string& path,
                                    int most_now) {
   if (arguments.has("output")) {
@@ -84,7 +84,7 @@ void check_replaces_nothing_larger(const Arguments& arguments, const std::string
   }
 }
 
-// With --table nothing is measured, so it makes no difference how.
+// Refuses options for measuring with --table, which measures nothing.
 void check_table_alone(const Arguments& arguments) {
   for (const char* option : {"ranks", "max-bytes", "sizes", "threads", "time", "times"}) {
     if (arguments.has("table") && arguments.has(option)) {

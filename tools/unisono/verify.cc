@@ -1,4 +1,4 @@
-// `unisono verify`: is a schedule right?
+// `unisono verify`: proves that a schedule is right, or reports its errors.
 #include "schedule/verify.h"
 
 #include <fmt/format.h>
@@ -31,10 +31,10 @@ constexpr std::size_t kMostFindings = 20;
 struct Checked {
   Schedule schedule;
   std::vector<unisono::Finding> findings;
-  bool in_place = true;  // right in place as well
+  bool in_place = true;  // also right in place
 };
 
-// Does each rank's block for another lie where the one from there will? Equal blocks do.
+// Returns true if each two ranks exchange equal blocks, which then lie at the same places.
 bool lies_alike(const Counts& counts) {
   for (int rank = 0; rank < counts.ranks(); ++rank) {
     for (int other = 0; other < counts.ranks(); ++other) {
@@ -52,7 +52,7 @@ bool has_sound_structure(const std::vector<unisono::Finding>& findings) {
   });
 }
 
-// The leaves of each rank, as --leaves gives them: one number for all, or one for each.
+// Returns the leaves of each rank from --leaves: one number for all ranks, or one per rank.
 std::vector<int> leaves_of_ranks(const std::string& text, int ranks) {
   constexpr int kMostLeaves = 1024;
   std::vector<int> leaves;
@@ -82,7 +82,7 @@ std::vector<int> leaves_of_ranks(const std::string& text, int ranks) {
   return leaves;
 }
 
-// `leaves`: of --leaves; empty: the order of sums is not asked for.
+// `leaves`: from --leaves; empty: the order of sums is not checked.
 Checked check(Schedule schedule, const Algorithm* algorithm, const std::string& leaves) {
   Checked result{.schedule = std::move(schedule), .findings = {}, .in_place = true};
   result.findings = engine::verify_with_sizes(result.schedule);
@@ -239,7 +239,7 @@ Range verified_ranks(const Arguments& arguments) {
       "unisono help verify");
 }
 
-// One algorithm over a range of ranks and every root.
+// One algorithm for a range of ranks and every root.
 struct Sweep {
   std::int64_t schedules = 0;
   std::int64_t moves = 0;
@@ -420,8 +420,9 @@ constexpr Option kVerifyOptions[] = {
              "Also proves the sizes."},
     {.name = "leaves",
      .value = "LIST",
-     .help = "Also prove that every sum is the fixed tree over leaves (tree_order), of which each "
-             "rank has so many: one number, or one for each rank, such as 4,4,3."}};
+     .help = "Also prove that every sum is the fixed tree (tree_order) over the leaves of all "
+             "ranks. LIST is the number of leaves of each rank: one number for all ranks, or one "
+             "per rank, such as 4,4,3."}};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// `unisono view`: the catalogue, a schedule or a recording as one HTML page.
+// `unisono view`: writes the catalogue, a schedule or a recording as one HTML page.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,8 +29,8 @@ namespace unisono::cli {
 namespace {
 
 constexpr int kMostViewedRanks = 1024;
-constexpr int kMostRouted = 16;  // ranks of a routing
-// The limit of what a page can play: the ring of 512 ranks has half a million moves.
+constexpr int kMostRouted = 16;  // the most ranks of a routing
+// The most moves that a page can play; the ring of 512 ranks has half a million.
 constexpr std::size_t kMostViewedMoves = 2'000'000;
 constexpr std::size_t kLargestFile = 64'000'000;
 
@@ -58,7 +58,7 @@ bool is_recording(const nlohmann::ordered_json& document) {
          begins(document, "format", "unisono.trace/") || begins(document, "schema", "unisono.why/");
 }
 
-// With all of its devices and links: the page knows no presets.
+// Returns the topology with all of its devices and links, because the page knows no presets.
 nlohmann::ordered_json topology_data(const std::string& target) {
   constexpr std::size_t kMostDevices = 20'000;
   const Topology topology = load_topology(target);
@@ -69,8 +69,8 @@ nlohmann::ordered_json topology_data(const std::string& target) {
   return nlohmann::ordered_json::parse(to_json(topology));
 }
 
-// Ranks of the world, in the order of the group that an operation of a recording is of. Recordings
-// that do not say it: all of them, where all were in it.
+// Returns the world ranks of a recorded operation's group, in the order of the group. If the
+// recording does not contain the group, returns all ranks if all took part.
 std::vector<int> members_of(const nlohmann::ordered_json& operation) {
   if (operation.contains("groups") && !operation["groups"].at("ranks").empty()) {
     return operation["groups"]["ranks"].at(0).get<std::vector<int>>();
@@ -113,7 +113,7 @@ void add_schedule_of(const nlohmann::ordered_json& operation, nlohmann::ordered_
 // column for each expert.
 nlohmann::ordered_json routing_data(const std::string& path, int ranks, const Console& console) {
   constexpr int kMostExperts = 64;
-  constexpr int kMostTokens = 200;  // of a rank, for an expert: they fly one by one
+  constexpr int kMostTokens = 200;  // per rank and expert, because the page moves them one by one
   const MoeCase row = read_routing(path, 0, ranks);
   if (row.left_out != 0) {
     console.note(left_out_text(row, ranks));
@@ -144,8 +144,8 @@ nlohmann::ordered_json routing_data(const std::string& path, int ranks, const Co
   return {{"format", "unisono.routing/1"}, {"counts", counts}};
 }
 
-// A schedule, or anything else that the page reads: it says itself what is wrong with that.
-// `op`: of a recording only this operation; "": all.
+// Adds a schedule, or any other file that the page reads; the page reports errors in it. `op`: adds
+// only this operation of a recording; "": all.
 void add_file(const std::string& path, const std::string& op, nlohmann::ordered_json& data) {
   const std::string text = read_text_file(path, kLargestFile);
   const auto document = parse_json_document<nlohmann::ordered_json>(path, text);
@@ -157,7 +157,7 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
     data["pipeline"] = pipeline_file_data(path, text);
     return;
   }
-  // For a document written by hand, the loader of schedules reports the position of the error.
+  // The loader of schedules reports the position of an error in a document written by hand.
   if (document.is_discarded() && text.substr(0, 256).find("unisono.trace/") != std::string::npos) {
     refuse_cut(path);
   }
@@ -242,7 +242,7 @@ void add_algorithm(const std::string& target, const Arguments& arguments,
   data["schedule"]["collective"] = to_string(collective_of(target.substr(0, target.find('/'))));
 }
 
-// As a part of a file's name: "world #17" -> "world-17".
+// Converts a text to a part of a file's name: "world #17" -> "world-17".
 std::string file_word(const std::string& text) {
   std::string word;
   for (const char c : text) {
@@ -331,8 +331,8 @@ constexpr Option kViewOptions[] = {
              "The page contains the schedule."},
     {.name = "routing",
      .value = "FILE",
-     .help = "Plays a router's choices on -n ranks, at most 16. The file has one token per line, "
-             "as for `unisono plan moe --routing`."},
+     .help = "Play the choices of a router on -n ranks, at most 16. The file has one token per "
+             "line, as for `unisono plan moe --routing`."},
     {.name = "op",
      .value = "WHICH",
      .help = "Show only this operation of a recording, such as 'world #17' (or 17), over its "

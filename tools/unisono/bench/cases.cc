@@ -13,7 +13,7 @@ std::size_t before(const std::vector<std::size_t>& counts, int rank) {
   return std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0});
 }
 
-// The parts of one rank each: `own` of this rank, `total` of all.
+// The part of each rank; `own` is the part of this rank, `total` the sum of all parts.
 struct Parts {
   std::size_t own = 0;
   std::size_t total = 0;
@@ -29,7 +29,7 @@ void place_parts(const Case& row, int rank, const Parts& parts, CaseCounts& layo
   };
   layout.in_count = count_of(traits.input);
   layout.out_count = count_of(traits.output);
-  // A part is at its place in the whole vector where this rank has that as well.
+  // In place, a part is at its place in the whole vector if this rank also has the whole vector.
   layout.in_offset = traits.input == Holding::part && layout.out_count != 0 ? parts.offset : 0;
   layout.out_offset = traits.output == Holding::part && layout.in_count != 0 ? parts.offset : 0;
 }

@@ -1,4 +1,4 @@
-// One row of a benchmark: which collective on how much data, and where each rank's data lies.
+// One row of a benchmark: the collective, the amount of data, and the places of each rank's data.
 #pragma once
 
 #include <cstddef>

@@ -31,7 +31,7 @@ int root_of(const Row& row) {
                                                                                  : -1;
 }
 
-// Ranks none of which share memory may all be on one host.
+// Ranks that share no memory may still all be on one host.
 std::string place_text(const Heading& heading) {
   return heading.hosts == 1               ? "on 1 host"
          : heading.hosts == heading.ranks ? "over the network"
@@ -244,7 +244,7 @@ std::string footer_text(Format format, const std::vector<Row>& rows, const Conso
     return {};
   }
   std::uint64_t wrong = 0;
-  const Row* slowest = nullptr;  // farthest from its limit
+  const Row* slowest = nullptr;  // the row farthest from its limit
   for (const Row& row : rows) {
     wrong += row.wrong;
     if (row.limit_us > 0 && row.limit_us < kGood * row.timing.time_us) {

@@ -37,8 +37,9 @@ struct alignas(64) CacheLine {
   std::atomic<int> value{0};
 };
 
-// All CPUs that a thread of this process can have, ascending. The launcher binds each rank to one,
-// which a thread may undo for itself; what a container allows it may not.
+// Returns all CPUs that a thread of this process can use, in ascending order. The launcher binds
+// each rank to one CPU; a thread can undo this for itself, but it cannot exceed the limits of a
+// container.
 std::vector<int> possible_cpus() {
   std::vector<int> cpus;
   std::thread([&cpus] {
@@ -53,9 +54,9 @@ std::vector<int> possible_cpus() {
 double ping_pong(int first, int last) {
   CacheLine there;
   CacheLine back;
-  std::atomic<int> pinned{0};  // threads that are where they belong
+  std::atomic<int> pinned{0};  // threads that run on their CPU
   std::atomic<int> tried{0};
-  // Two that spin on one CPU would take turns by the time slice.
+  // Two threads that spin on one CPU would alternate only after each time slice.
   const auto both = [&](int cpu) {
     pinned += pin(cpu) ? 1 : 0;
     ++tried;
@@ -91,16 +92,17 @@ double ping_pong(int first, int last) {
   try {
     std::thread(call).join();
   } catch (const std::system_error&) {
-    ++tried;  // not where it belongs: the echo ends
+    ++tried;  // not on its CPU: the echo ends
   }
   echo.join();
   return best;
 }
 
-// The bytes whose copy moves as much through memory as the busiest rank must, at the least.
+// Returns the size of a copy that moves as many bytes through memory as the busiest rank must move.
 std::uint64_t copied_bytes(const Case& row, std::uint64_t whole, int ranks) {
   const std::uint64_t part = whole / static_cast<std::uint64_t>(ranks);
-  const std::uint64_t others = row.in_place ? whole - part : whole;  // its own part lies there
+  const std::uint64_t others =
+      row.in_place ? whole - part : whole;  // its own part is already in place
   if (row.workload.send_recv) {
     return whole;
   }
@@ -110,11 +112,11 @@ std::uint64_t copied_bytes(const Case& row, std::uint64_t whole, int ranks) {
     case Collective::gather:
     case Collective::all_to_all:
       return others;
-    case Collective::broadcast:  // all ranks read the same
+    case Collective::broadcast:  // all ranks read the same data
       return (part + whole) / 2;
     case Collective::all_gather:
       return (part + others) / 2;
-    case Collective::reduce_scatter:  // of every input its part
+    case Collective::reduce_scatter:  // its part of every input
       return (whole + part) / 2;
     default:
       return whole;
@@ -128,7 +130,7 @@ double measure_hop_us() {
     const std::vector<int> cpus = possible_cpus();
     return cpus.size() < 2 ? 0 : ping_pong(cpus.front(), cpus.back());
   } catch (const std::system_error&) {
-    return 0;  // no thread to be had: not measured
+    return 0;  // no thread could be started, so nothing is measured
   }
 }
 
@@ -154,7 +156,7 @@ double Limit::copy_us(std::uint64_t bytes, bool alone) {
     const double start = now_us();
     for (int i = 0; copies && i < calls; ++i) {
       std::memcpy(to.data(), from.data(), bytes);
-      // The copy is used: a compiler may not leave it out.
+      // Marks the copy as used, so that the compiler does not remove it.
       asm volatile("" : : "r"(to.data()) : "memory");
     }
     times.push_back((now_us() - start) / calls);
@@ -170,7 +172,7 @@ double Limit::copy_us(std::uint64_t bytes, bool alone) {
 double Limit::time_us(const Case& row, const CaseCounts& layout) {
   const bool barrier = !row.workload.send_recv && !moves_data(row.workload.collective);
   if (comm_.size() == 1 || comm_.hosts() != 1 || (layout.size_bytes == 0 && !barrier)) {
-    return 0;  // nothing travels, or not through memory
+    return 0;  // nothing is sent, or nothing goes through memory
   }
   const bool alone = !row.workload.send_recv &&
                      traits_of(row.workload.collective).output == Holding::whole_at_root;

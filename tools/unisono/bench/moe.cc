@@ -24,8 +24,8 @@
 namespace unisono::cli {
 namespace {
 
-// The tokens are those of two ranks with a core each. More ranks than cores share them, so that the
-// machine has as much to do.
+// The numbers of tokens are for two ranks with one core each. If there are more ranks than cores,
+// the ranks share the tokens, so that the work of the machine stays the same.
 std::vector<MoeCase> cases_of(const Communicator& comm) {
   const int ranks = comm.size();
   const int ranks_here = std::max(2, ranks / comm.hosts());
@@ -47,8 +47,8 @@ std::vector<MoeCase> cases_of(const Communicator& comm) {
   return all;
 }
 
-// The same number of calls of each variant, in turn; the slowest rank's time of each; medians in
-// us.
+// Calls the variants in turn, equally often. Returns for each the median of the slowest rank's
+// time, in us.
 std::vector<double> time_in_turn(Communicator& comm,
                                  const std::vector<std::function<void()>>& variants) {
   using Clock = std::chrono::steady_clock;
@@ -59,8 +59,8 @@ std::vector<double> time_in_turn(Communicator& comm,
   for (std::size_t round = 0; round < wanted + kWarmUp; ++round) {
     std::vector<double> mine(variants.size());
     for (std::size_t i = 0; i < variants.size(); ++i) {
-      // Each comes after each other one, as what ran before it has left its data in the caches: an
-      // odd stride visits all of a power of two.
+      // Varies the order, because the previous variant has left its data in the caches: each
+      // variant runs after each other one. An odd stride visits all elements of a power of two.
       const std::size_t variant = (i * (2 * round + 1) + round) % variants.size();
       comm.barrier();
       const Clock::time_point begin = Clock::now();
@@ -69,7 +69,7 @@ std::vector<double> time_in_turn(Communicator& comm,
     }
     std::vector<double> slowest(mine.size());
     comm.all_reduce(mine, slowest, max);
-    if (round + 1 == kWarmUp) {  // the same on all ranks
+    if (round + 1 == kWarmUp) {  // the number of calls must be the same on all ranks
       const double sum = std::accumulate(slowest.begin(), slowest.end(), 0.0);
       wanted = static_cast<std::size_t>(std::clamp(kBudgetUs / std::max(sum, 1.0), 5.0, 2001.0));
     }
@@ -99,7 +99,7 @@ enum Variant : std::size_t {
   kVariants
 };
 
-// One case on one rank, and the ways to do it.
+// One case on one rank, with all variants.
 class Bench {
  public:
   Bench(Communicator& comm, const MoeCase& row, const TextbookExchange& exchange)
@@ -109,7 +109,7 @@ class Bench {
     }
   }
 
-  // By Variant; 0 for what needs one host.
+  // Returns the times by Variant; 0 for a variant that requires one host and cannot run.
   std::vector<double> measure() {
     std::vector<std::function<void()>> all = {[this] { dispatch(RowCoding::none); },
                                               [this] { combine(RowCoding::none); },
@@ -127,8 +127,8 @@ class Bench {
     return us;
   }
 
-  // Wrong elements on all ranks, of both ways, against one process that has the tokens and the
-  // choices of all ranks, and all experts.
+  // Returns the number of wrong elements of both implementations on all ranks, compared with one
+  // process that has all experts and the tokens and choices of all ranks.
   std::int64_t check() {
     std::int64_t wrong = 0;
     for (const bool textbook : {false, true}) {
@@ -271,7 +271,7 @@ TextbookExchange own_exchange(Communicator& comm) {
 
 int run_bench_moe(Communicator& comm, const std::string& routing, const TextbookExchange& textbook,
                   bool json) {
-  constexpr std::size_t kHidden = 2048;  // of a routing from a file
+  constexpr std::size_t kHidden = 2048;  // for a routing from a file
   const bool speaks = comm.rank() == 0;
   const std::vector<MoeCase> cases =
       routing.empty() ? cases_of(comm)

@@ -1,5 +1,5 @@
-// `unisono bench moe`: dispatch and combine of mixtures of experts against what this machine allows
-// and the textbook way, measured in the same run, in turn.
+// `unisono bench moe`: compares dispatch and combine of mixtures of experts with the limit of this
+// machine and with the textbook implementation, measured alternately in the same run.
 #pragma once
 
 #include <string>

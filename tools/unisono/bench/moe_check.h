@@ -15,11 +15,13 @@ class MoeCheck {
   // Keeps the reference.
   explicit MoeCheck(MoeWork& work);
 
-  // The experts of this rank. wrong_sums() detects a row that is not among those of its expert.
+  // Computes the experts of this rank. wrong_sums() later detects a row that was sent to the wrong
+  // expert.
   void compute();
-  // Wrong elements of this rank.
+  // Returns the number of wrong elements on this rank.
   std::int64_t wrong_rows(float tolerance) const;
-  // `coded`: rows came as i8, off by 1/254 of their greatest element, and rounded to bf16.
+  // `coded`: rows were sent as i8, with an error of up to 1/254 of their largest element, and
+  // rounded to bf16.
   std::int64_t wrong_sums(bool coded) const;
 
  private:
@@ -29,7 +31,7 @@ class MoeCheck {
   };
 
   MoeWork& work_;
-  std::vector<ExpectedRow> expected_;  // by row, whose it is
+  std::vector<ExpectedRow> expected_;  // by row
 };
 
 }  // namespace unisono::cli

@@ -10,9 +10,9 @@ namespace unisono::cli {
 
 struct TextbookExchange {
   std::string name;
-  // One number to each rank and from each.
+  // Sends one number to each rank and receives one from each.
   std::function<void(std::span<const std::size_t> send, std::span<std::size_t> receive)> counts;
-  // Bytes, by rank one after the other.
+  // Sends and receives bytes, which are in rank order.
   std::function<void(std::span<const std::byte> in, std::span<const std::size_t> send,
                      std::span<std::byte> out, std::span<const std::size_t> receive)>
       rows;

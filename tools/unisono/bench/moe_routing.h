@@ -15,18 +15,19 @@ struct MoeCase {
   int k = 0;
   std::string routing;                    // "uniform", "zipf", "one", or "file"
   std::vector<std::int32_t> chosen = {};  // of a file: [tokens of all ranks][k]
-  std::size_t left_out = 0;               // of a file: its last tokens, which ranks do not divide
+  std::size_t left_out = 0;  // of a file: its last tokens, if the ranks do not divide their number
 };
 
-// k different experts for each token of this rank. zipf: expert i with odds of 1 / (i + 1). one:
-// the first k of all, so that few ranks get everything.
+// Draws k different experts for each token of this rank. zipf: expert i has the weight 1 / (i + 1).
+// one: all tokens choose the first k experts, so that few ranks get everything.
 std::vector<std::int32_t> draw_routing(const MoeCase& row, int rank);
 
-// One token per line, its experts separated by spaces, tabs or commas; the same number on each
-// line, -1: none. The tokens are divided among the ranks in contiguous, equal parts; the rest is
-// left out. Throws UsageError with the line for a file that cannot be read.
+// Reads a file with one token per line: its experts, separated by spaces, tabs or commas. All lines
+// have the same number of entries; -1 is no expert. The tokens are divided among the ranks in
+// contiguous, equal parts; the rest is left out. Throws UsageError with the line for a file that
+// cannot be read.
 MoeCase read_routing(const std::string& path, std::size_t hidden, int ranks);
-// A sentence about the tokens that are left out; empty: none are.
+// Returns a sentence about the tokens that are left out; empty: none are left out.
 std::string left_out_text(const MoeCase& row, int ranks);
 
 }  // namespace unisono::cli

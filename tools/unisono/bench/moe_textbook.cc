@@ -11,7 +11,7 @@ namespace unisono::cli {
 TextbookWay::TextbookWay(MoeWork& work, const TextbookExchange& exchange)
     : work_(work), textbook_(exchange) {
   const auto ranks = static_cast<std::size_t>(work_.comm.size());
-  // Contiguous experts: a stable sort by expert is one by rank, too.
+  // Each rank has consecutive experts, so a stable sort by expert is also a sort by rank.
   for (std::size_t place = 0; place < work_.chosen.size(); ++place) {
     if (work_.chosen[place] >= 0) {
       sorted_.push_back(place);
@@ -35,7 +35,7 @@ TextbookWay::TextbookWay(MoeWork& work, const TextbookExchange& exchange)
   packed_.resize(sorted_.size() * work_.row_bytes);
   back_.resize(packed_.size());
   came_.resize(work_.routing.rows() * work_.row_bytes);
-  // Rows come by source; where each of them goes.
+  // Rows arrive by source rank; computes the target of each row.
   for (std::size_t row = 0; row < work_.routing.rows(); ++row) {
     target_.push_back(row);
   }

@@ -18,16 +18,16 @@ class TextbookWay {
   void dispatch();
   // After dispatch().
   void combine();
-  // The limit of each combine: k rows read, one written. The rows are this rank's own, with the
-  // number and distances of all ranks' rows.
+  // Measures the limit of each combine: reads k rows and writes one. It uses this rank's own rows,
+  // with the same number and distances as the rows of all ranks.
   void sum_rows();
 
  private:
   MoeWork& work_;
   const TextbookExchange& textbook_;
   std::vector<std::size_t> sorted_;  // places by expert
-  std::vector<std::size_t> order_;   // by place, where it is among them
-  std::vector<std::size_t> target_;  // where each row goes that has come
+  std::vector<std::size_t> order_;   // by place: its index in sorted_
+  std::vector<std::size_t> target_;  // the target of each received row
   std::vector<std::size_t> send_;    // bytes, by rank
   std::vector<std::size_t> receive_;
   std::vector<std::byte> packed_;

@@ -1,4 +1,5 @@
-// One case of `unisono bench moe` on one rank: what its router chose, and the memory of both ways.
+// One case of `unisono bench moe` on one rank: the router's choices, and the memory of both
+// implementations.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,8 @@
 
 namespace unisono::cli {
 
-// Elements of tokens are small integers up to this, whose weighted sums are exact in bf16.
+// The largest element of a token. Elements are small integers, so that their weighted sums are
+// exact in bf16.
 inline constexpr float kGreatestValue = 6;
 std::uint16_t value_of(int rank, std::size_t token, std::size_t i);
 // Returns an expert's output for an element while results are checked; it differs for each expert.
@@ -31,7 +33,7 @@ struct MoeWork {
   Region tokens;
   Region rows;
   std::vector<std::byte> out;
-  std::vector<float> weights;  // by place, as `chosen`
+  std::vector<float> weights;  // by place, like `chosen`
 };
 
 }  // namespace unisono::cli

@@ -32,7 +32,7 @@ double share_of(const Row& row) {
   return row.limit_us > 0 ? std::min(1.0, row.limit_us / row.timing.time_us) : 0;
 }
 
-// "███▌  ", or "####  " where the terminal has no blocks.
+// "███▌  ", or "####  " if the terminal cannot show blocks.
 std::string bar(double share, bool unicode) {
   static constexpr std::array<const char*, 8> kParts = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const auto eighths = static_cast<std::size_t>(std::lround(share * 8 * kBarWidth));
@@ -46,7 +46,8 @@ std::string bar(double share, bool unicode) {
   return text + std::string(kBarWidth - full - (part ? 1 : 0), ' ');
 }
 
-// The row of the page: out of place, f32, chosen by the library. nullptr: there is none.
+// Returns the row for the page: out of place, f32, with the library's choice of algorithm. nullptr:
+// there is none.
 const Row* find_row(const std::vector<Row>& rows, std::string_view name, std::uint64_t bytes) {
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {
     return row.what.workload.name() == name && row.what.bytes == bytes &&
@@ -86,7 +87,7 @@ bool is_v(const Row& row) {
   return !row.what.workload.send_recv && is_v_form(row.what.workload.collective);
 }
 
-// Each collective once; the v-forms share the algorithms of their plain forms.
+// Lists each collective once; the v-forms share the algorithms of their plain forms.
 std::string collective_lines(const std::vector<Row>& rows, bool unicode) {
   std::string text;
   std::vector<std::string_view> seen;

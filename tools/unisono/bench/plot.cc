@@ -33,7 +33,7 @@ struct Point {
 
 struct Series {
   std::string name;
-  std::string base;  // the same in place and out of place: they share a colour
+  std::string base;  // the same in and out of place, which share a colour
   bool dashed = false;
   std::vector<Point> points;
 };
@@ -82,7 +82,8 @@ std::vector<Series> group(const std::vector<Row>& rows) {
   return series;
 }
 
-// The limit of the first collective; the others' differ only where fewer bytes arrive.
+// Returns the limit of the first collective. The limits of the others differ only if fewer bytes
+// arrive.
 Series limit_of(const std::vector<Row>& rows) {
   Series limit{.name = "limit", .base = {}, .dashed = true, .points = {}};
   for (const Row& row : rows) {
@@ -192,7 +193,7 @@ std::string plot_svg(const std::vector<Row>& rows) {
   if (most_bytes <= 0) {
     return {};
   }
-  // A single size stands in the middle.
+  // A single size is drawn in the middle.
   const double beside = most_bytes > least_bytes ? 1 : 2;
   const Scale x{least_bytes / beside, most_bytes * beside, kLeft, kPlotRight};
   const double height =

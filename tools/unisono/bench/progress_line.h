@@ -1,7 +1,8 @@
 // One line that rewrites itself while a benchmark works.
 //
-// The launcher reads what a rank writes, so that a rank sees no terminal but on its standard input,
-// which rank 0 keeps. Where that is one, the line goes straight to it; elsewhere there is none.
+// The launcher reads the output of ranks, so a rank's output is never a terminal. Rank 0 keeps the
+// standard input of the launcher: if that is a terminal, the line is written directly to it.
+// Otherwise there is no progress line.
 #pragma once
 
 #include <string_view>

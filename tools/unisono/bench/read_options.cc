@@ -26,7 +26,7 @@ std::vector<std::string> split(const std::string& text) {
   return words;
 }
 
-// A list of enumeration words; "all" gives every one.
+// Parses a list of enumeration words; "all" stands for every word.
 template <typename T, typename Parse>
 std::vector<T> read_words(const Arguments& arguments, std::string_view option, int all,
                           Parse parse) {
@@ -68,7 +68,7 @@ Asked read_asked(const Arguments& arguments) {
                                    asked.collectives, asked.algorithm),
                        {}, "remove one of the two");
     }
-    algorithm_of(asked.collectives);  // a name that is wrong is refused with those that are right
+    algorithm_of(asked.collectives);  // refuses a wrong name, and lists the right ones
     asked.algorithm = asked.collectives.substr(slash + 1);
     asked.collectives.resize(slash);
   } else if (asked.algorithm.starts_with(asked.collectives + "/")) {

@@ -8,7 +8,7 @@
 
 namespace unisono::cli {
 
-// Throw UsageError for what cannot be run.
+// Both throw UsageError for a case that cannot run.
 SweepOptions read_sweep(const Arguments& arguments, int ranks);
 Format read_format(const Arguments& arguments, const Console& console);
 

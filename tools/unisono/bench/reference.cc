@@ -15,7 +15,7 @@
 namespace unisono::cli {
 namespace {
 
-// One element type as double and back. f64 and integers below 2^53 are exact.
+// Converts one element type to double and back. f64, and integers below 2^53, are exact.
 template <typename T>
 double load(T value) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -36,7 +36,8 @@ T store(double value) {
   }
 }
 
-// Integers up to here are exact (a float's 2^mantissa), or do not wrap; none above 2^23 is drawn.
+// Returns the largest integer that is exact (2^mantissa for a float) or does not wrap, at most
+// 2^23.
 double exact_limit(Dtype dtype) {
   return std::min(0x1p23, with_dtype(dtype, [](auto type) {
                     using T = TypeOf<type.value>;
@@ -58,7 +59,7 @@ std::uint64_t mixed(std::uint64_t seed, int rank, std::size_t index) {
   return x * 0xBF58476D1CE4E5B9ULL;
 }
 
-// The element as the rank holds it, before it is rounded to the type.
+// Returns an element of the rank before it is rounded to the type.
 inline double value_at(const DataRule& rule, int rank, std::size_t index) {
   const std::uint64_t bits = mixed(rule.seed, rank, index);
   if (!rule.exact) {
@@ -72,7 +73,8 @@ inline double value_at(const DataRule& rule, int rank, std::size_t index) {
   return static_cast<double>((bits >> 40U) & rule.mask);
 }
 
-// The elements of a rank as stored. Exact values are few: they are converted once.
+// Returns the stored elements of a rank. There are few exact values, so each is converted only
+// once.
 template <typename T>
 class Source {
  public:
@@ -126,7 +128,7 @@ double combine(ReduceOp op, double a, double b) {
   }
 }
 
-// On rank `to`.
+// Computes the result on rank `to`.
 template <typename T>
 Expected reduced(const DataRule& rule, int to, std::size_t index) {
   const double factor = rule.op == ReduceOp::premul_sum ? kPremulFactor : 1.0;
@@ -194,8 +196,8 @@ std::uint64_t check_reduced(const DataRule& rule, int rank, std::size_t first, s
   return wrong;
 }
 
-// The whole result in parts of one source each. all_to_all: the part from s to d has the index
-// space of s's input, in which d's part starts after those to ranks below d.
+// Computes the whole result in parts, each from one source. all_to_all: the part from s to d uses
+// the indices of s's input, in which d's part starts after the parts for ranks below d.
 template <typename T>
 std::uint64_t check_parts(const Case& row, const DataRule& rule, int rank, const T* data) {
   std::uint64_t wrong = 0;
@@ -254,13 +256,14 @@ std::uint64_t check_type(const Case& row, const CaseCounts& layout, const DataRu
 
 DataRule data_rule(const Case& row, int ranks, std::uint64_t seed, bool random) {
   const bool reducing = !row.workload.send_recv && reduces(plain_form(row.workload.collective));
-  DataRule rule{.seed = seed,
-                .collective = row.workload.collective,
-                .dtype = row.dtype,
-                .op = reducing ? row.op : ReduceOp::max,  // nothing to sum: no limit on values
-                .ranks = ranks,
-                .exact = !random || !is_float(row.dtype),
-                .mask = 1};
+  DataRule rule{
+      .seed = seed,
+      .collective = row.workload.collective,
+      .dtype = row.dtype,
+      .op = reducing ? row.op : ReduceOp::max,  // without a sum there is no limit on values
+      .ranks = ranks,
+      .exact = !random || !is_float(row.dtype),
+      .mask = 1};
   double most = exact_limit(row.dtype);
   // avg of integers is summed in a wider type.
   if (rule.op == ReduceOp::sum || (rule.op == ReduceOp::avg && is_float(row.dtype))) {

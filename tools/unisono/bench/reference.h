@@ -1,9 +1,9 @@
 // Every rank's data, and the expected result: computed from (seed, rank, index) alone, in plain
 // scalar code that shares nothing with the library.
 //
-// Values are small integers wherever the sum over all ranks can be represented exactly: then every
-// order of summation gives the same bits and one wrong bit is seen. Where it cannot (narrow floats
-// and many ranks, or --data random), values are random in [-1, 1] and a result may differ from the
+// If the sum over all ranks can be represented exactly, values are small integers: every order of
+// summation then gives the same bits, and a single wrong bit is detected. Otherwise (narrow floats
+// and many ranks, or --data random), values are random in [-1, 1], and a result may differ from the
 // exact one by ranks * epsilon * (sum of magnitudes).
 #pragma once
 
@@ -34,8 +34,8 @@ std::string bound_text(const DataRule& rule);
 // Writes elements [first, first + count) of rank `rank`'s input.
 void fill(const DataRule& rule, int rank, std::size_t first, std::size_t count, void* data);
 
-// Fills a rank's whole input for a case, and the output with what no result can be. `in` and `out`
-// are where the call's buffers start.
+// Fills a rank's whole input for a case, and the output with values that no result can have. `in`
+// and `out` point to the beginning of the call's buffers.
 void fill_case(const Case& row, const CaseCounts& layout, const DataRule& rule, int rank, void* in,
                void* out);
 

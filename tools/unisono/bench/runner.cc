@@ -10,7 +10,8 @@
 namespace unisono::cli {
 namespace {
 
-constexpr std::uint64_t kCheckedTwice = 1 << 20;  // results up to this size, after timing as well
+constexpr std::uint64_t kCheckedTwice =
+    1 << 20;  // results up to this size are checked again after timing
 constexpr std::size_t kAlignment = 4096;
 
 std::byte* aligned(std::vector<std::byte>& memory) {
@@ -73,7 +74,8 @@ Call Runner::call_of(const Case& row, const CaseCounts& layout, Buffers buffers)
   call.counts = layout.counts;
   call.recv_counts = layout.recv_counts;
   call.algorithm = row.algorithm;
-  call.max_error = 0;  // results are compared with exact ones, whatever the communicator asks
+  call.max_error =
+      0;  // results are compared with exact ones, even if the communicator allows an error
   return call;
 }
 
@@ -158,7 +160,7 @@ Row Runner::run(const Case& row) {
       fill(rule, rank, 0, layout.in_count, buffers.in);
     }
   });
-  // The inputs are as they were: the last result must be right as well.
+  // The inputs are unchanged, so the last result must be right as well.
   if (!row.in_place && layout.size_bytes <= kCheckedTwice) {
     check(row, layout, rule, buffers.out, checked);
   }
@@ -166,7 +168,8 @@ Row Runner::run(const Case& row) {
   result.wrong = checked.wrong;
   result.checks = checked.checks;
   result.failed = checked.failed;
-  // A call's own time is always possible, even if the copy was disturbed.
+  // The time of a call is always possible, even if it is below the limit because the copy was
+  // disturbed.
   result.limit_us = std::min(limit_.time_us(row, layout), result.timing.time_us);
   return result;
 }

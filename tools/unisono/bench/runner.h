@@ -57,10 +57,11 @@ class Runner {
   Region regions_[2];
   std::byte* first_ = nullptr;
   std::byte* second_ = nullptr;
-  std::shared_ptr<Plan> plan_;  // shared with the copies of one std::function
+  std::shared_ptr<Plan> plan_;  // shared by the copies of one std::function
 };
 
-// All bytes of a buffer, so that it is in this core's cache as a consumer would have it.
+// Reads all bytes of a buffer, so that they are in this core's cache, as after a real use of the
+// data.
 std::uint64_t read_all(const void* data, std::size_t bytes);
 
 }  // namespace unisono::cli

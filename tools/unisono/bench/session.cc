@@ -54,7 +54,7 @@ int Session::run() {
                 : sweep_cases(read_sweep(arguments_, comm_.size()), comm_.size());
   check_plot();
   open_table();
-  // Rows on the screen are progress enough.
+  // The rows on the screen already show the progress.
   ProgressLine progress(table_.has_value() && !console_.quiet());
   Runner runner(comm_, runner_options(cases));
   heading_ = {.ranks = comm_.size(),
@@ -93,7 +93,7 @@ double Session::cores_of_others() const {
   return comm_.hosts() > 1 ? 0 : std::max(0.0, machine_s - ranks_s) / (now.at_s - start_.at_s);
 }
 
-// For forms of output whose rows have no place for it.
+// For output formats whose rows cannot contain this note.
 void Session::note_one_rank() const {
   if (speaks_ && comm_.size() == 1 && format_ != Format::text) {
     console_.note(fmt::format("1 rank: nothing is communicated; {}more ranks: {}",
@@ -158,7 +158,7 @@ void Session::print_from(std::size_t i, const std::vector<Case>& cases) {
                       : row_text(format_, rows_[i], nullptr, heading_, console_));
 }
 
-// Said before anything is measured.
+// Reports the error before anything is measured.
 void Session::check_plot() const {
   if (speaks_ && arguments_.has("plot")) {
     std::filesystem::path path = arguments_.text("plot");

@@ -15,7 +15,7 @@
 
 namespace unisono::cli {
 
-// When, and what processor time this machine and this process had used by then.
+// A time, and the processor time that this machine and this process had used until then.
 struct CpuUse {
   double at_s = 0;
   double machine_s = 0;
@@ -26,13 +26,13 @@ class Session {
  public:
   Session(Communicator& comm, const Arguments& arguments, const Console& console);
 
-  // Returns the exit code. Only rank 0 speaks, and its exit code is the answer.
+  // Returns the exit code. Only rank 0 prints, and its exit code is the result.
   int run();
 
  private:
   RunnerOptions runner_options(const std::vector<Case>& cases) const;
   void say(const std::string& text) const;
-  // A row, a heading or what follows the rows: on the screen, or in the main job's table.
+  // Prints a heading, a row or the footer on the screen, or adds it to the table of the main job.
   void add_to_table(const std::string& text);
   void open_table();
   void close_table();
@@ -49,7 +49,7 @@ class Session {
   const Arguments& arguments_;
   const Console& console_;
   bool main_job_ = false;
-  bool paged_ = false;  // ends with a page; its rows go to table_, if that is open
+  bool paged_ = false;  // ends with a page; the rows go to table_, if it is open
   std::optional<std::string> table_;
   bool speaks_ = false;
   CpuUse start_;

@@ -57,8 +57,7 @@ std::vector<Case> sweep_cases(const SweepOptions& options, int ranks) {
     const std::size_t sizes = is_barrier(workload) ? 1 : options.sizes.size();
     for (std::size_t dtype = 0; dtype < dtypes; ++dtype) {
       for (std::size_t op = 0; op < ops; ++op) {
-        // Among several pairs, undefined ones are skipped; a single undefined pair has been
-        // rejected.
+        // Skips undefined pairs among several; a single undefined pair has already been rejected.
         if (uses_op(workload) && dtypes * ops > 1 &&
             kernels::find_reduce(options.dtypes[dtype], options.ops[op]) == nullptr) {
           continue;

@@ -33,7 +33,7 @@ std::uint64_t last_cache_bytes() {
   return 0;
 }
 
-// In the words of the locale: UTF-8 or not.
+// Asks the locale for its character set.
 bool terminal_has_unicode() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const std::string value = read_env(name).value_or("");

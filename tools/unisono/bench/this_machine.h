@@ -6,8 +6,8 @@
 
 namespace unisono::cli {
 
-std::string cpu_model();           // "": the system does not say
-std::uint64_t last_cache_bytes();  // the largest level of cache that it names; 0: it names none
+std::string cpu_model();           // "": the system does not report it
+std::uint64_t last_cache_bytes();  // the size of the last cache level; 0: unknown
 int online_cpus();
 // Processor seconds that all processes of this machine, and others of its host, have used since its
 // start (proc(5), /proc/stat); 0 if the system does not report them.

@@ -18,7 +18,7 @@ double now_us() {
       .count();
 }
 
-// The largest over ranks of each number.
+// Returns the maximum over ranks of each number.
 std::vector<double> slowest(Communicator& comm, const std::vector<double>& mine) {
   const auto all = gather_numbers(comm, mine);
   std::vector<double> result = mine;
@@ -60,13 +60,13 @@ std::vector<std::vector<double>> gather_numbers(Communicator& comm,
 
 CallTiming measure(Communicator& comm, const TimingOptions& options,
                    const std::function<void()>& call, const std::function<void()>& refresh) {
-  // One call says how many fit; all ranks take the slowest one's word.
+  // The time of one call determines how many calls fit; all ranks use the time of the slowest rank.
   const auto fitting = [&](double call_us) {
     const double fit = options.target_s * 1e6 / std::max(call_us, 0.05);
     return static_cast<int>(std::clamp<double>(fit, options.least_iterations, kMostIterations));
   };
   double first_us = slowest(comm, {time_batch(comm, 1, call)}).front();
-  // One call may have been disturbed; two more are cheap unless it is long.
+  // One call may have been disturbed, so two more are timed unless it is long.
   const double long_call = options.brief ? kLongCall / 4 : kLongCall;
   for (int again = 0; again < 2 && first_us < long_call; ++again) {
     first_us = std::min(first_us, slowest(comm, {time_batch(comm, 1, call)}).front());

@@ -17,12 +17,11 @@ namespace unisono::cli {
 
 struct TimingOptions {
   int iterations = 0;  // 0: as many as fit in target_s
-  int warmup = 0;      // 0: as many as the size asks for
+  int warmup = 0;      // 0: depends on the size
   double target_s = 0.2;
-  int least_iterations = 3;  // however long they take
+  int least_iterations = 3;  // even if they take longer
   bool fresh = false;
-  bool brief =
-      false;  // calls longer than target_s are made once or a few times, the quickest counts
+  bool brief = false;  // a call longer than target_s runs once or a few times; the fastest counts
 };
 
 struct CallTiming {
@@ -30,7 +29,7 @@ struct CallTiming {
   double p99_us = 0;
   int iterations = 0;
   int batches = 1;
-  // The 99th percentile of a few batches is only the longest of them.
+  // With few batches, the 99th percentile is only the longest batch.
   bool has_p99() const { return batches >= 20; }
 };
 
@@ -39,7 +38,8 @@ struct CallTiming {
 CallTiming measure(Communicator& comm, const TimingOptions& options,
                    const std::function<void()>& call, const std::function<void()>& refresh);
 
-// Every rank's numbers on every rank, by rank. `values` has the same size everywhere.
+// Returns the numbers of every rank, by rank, on every rank. `values` has the same size on all
+// ranks.
 std::vector<std::vector<double>> gather_numbers(Communicator& comm,
                                                 const std::vector<double>& values);
 

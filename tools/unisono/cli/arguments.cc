@@ -38,7 +38,7 @@ bool read_number(std::string_view text, T& value) {
                    fmt::format("unisono help {}", command.name));
 }
 
-// The number of seconds in one `unit`; 0: no such unit.
+// Returns the number of seconds in one `unit`; 0: unknown unit.
 double seconds_of_unit(std::string_view unit) {
   struct Unit {
     std::string_view name;

@@ -1,5 +1,5 @@
-// The schedule that a command's words name: an algorithm with --ranks and --root, or a file; with
-// the counts of a call, if it has been given some.
+// Returns the schedule that a command line names: an algorithm with --ranks and --root, or a file;
+// with the counts of a call if --counts is given.
 #pragma once
 
 #include <optional>
@@ -23,8 +23,8 @@ std::optional<Counts> asked_counts(const Arguments& arguments);
 // for errors. Throws UsageError if it is for another collective or number of ranks.
 void give_counts(Schedule& schedule, Counts counts, const std::string& name);
 
-// `command` is for the hints of errors: "show". With counts, they say how many ranks there are.
-// Throws UsageError. A file is read, not verified.
+// `command` is the command in hints of errors: "show". Counts define the number of ranks. Throws
+// UsageError. A file is read, not verified.
 Schedule asked_schedule(const Arguments& arguments, std::string_view command,
                         std::optional<Counts> counts = {}, int most_ranks = kMostShownRanks);
 

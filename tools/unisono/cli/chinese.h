@@ -1,6 +1,6 @@
-// English texts of the command line and their Chinese, line by line. `{}` is a hole for one word,
-// `{*}` for any words; the holes of both are in the same order. The first row that fits is taken.
-// Commands to type stay as they are.
+// English texts of the command line and their Chinese translations, line by line. `{}` is a
+// placeholder for one word, `{*}` for several; both texts have them in the same order. The first
+// row that matches is used. Commands are not translated.
 #pragma once
 
 #include <span>

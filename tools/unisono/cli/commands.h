@@ -34,7 +34,8 @@ extern const Command kHelpCommand;
 // Every command, in the order of the overview.
 std::span<const Command* const> commands();
 const Command* find_command(std::string_view name);
-// Throws UsageError, with the commands that are meant where the word is a collective or a topic.
+// Throws UsageError for an unknown command. If the word is a collective or a topic, the error
+// suggests the right commands.
 const Command& command_of(std::string_view word);
 // Returns true if `unisono learn WORD` opens something.
 bool is_topic(std::string_view word);

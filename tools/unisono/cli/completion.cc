@@ -21,7 +21,7 @@ std::vector<std::string> flags_of(const Command& command) {
   return flags;
 }
 
-// Inside single quotes of all three shells.
+// Quotes a text for use inside single quotes in all three shells.
 std::string quoted(std::string_view text) {
   std::string result;
   for (const char c : text) {

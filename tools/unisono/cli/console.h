@@ -19,17 +19,17 @@ class Console {
   bool out_is_terminal() const { return out_terminal_; }
   bool out_color() const { return out_color_; }
   bool err_color() const { return err_color_; }
-  // Columns of stdout: the terminal's, else $COLUMNS, else 100.
+  // Columns of stdout: those of the terminal, otherwise $COLUMNS, otherwise 100.
   int width() const { return width_; }
 
-  // `text` in colour if the stream may have it.
+  // Returns `text`, in colour if the stream supports it.
   std::string paint(Paint paint, std::string_view text) const;
   std::string paint_err(Paint paint, std::string_view text) const;
 
-  // Progress: one line on stderr, rewritten in place; only on a terminal, never with --quiet.
+  // Shows progress: one line on stderr, rewritten in place; only on a terminal, never with --quiet.
   void progress(std::string_view text) const;
   void end_progress() const;
-  // Narration on stderr, one line; not with --quiet.
+  // Prints a remark of one line on stderr; not with --quiet.
   void note(std::string_view text) const;
 
  private:
@@ -47,7 +47,8 @@ class Console {
 std::string_view rank_color(int rank);
 inline constexpr std::string_view kResetColor = "\x1b[0m";
 
-// Columns that UTF-8 text takes: two for each Chinese character, one for any other.
+// Returns the columns that a UTF-8 text occupies: two for each Chinese character, one for any
+// other.
 int display_width(std::string_view text);
 
 }  // namespace unisono::cli

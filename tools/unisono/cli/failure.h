@@ -22,14 +22,14 @@ enum Exit : int {
   kUsage = 2,        // usage or configuration
   kCouldNotRun = 3,  // connect, peer lost, resource
   kTimedOut = 4,
-  kTooSlow = 5,      // slower than asked
+  kTooSlow = 5,      // slower than required
   kSignalBase = 128  // + the signal's number
 };
 
-// A mistake in how the program was called, or in a file that it was given.
+// An error in the command line, or in a file that the user gave.
 class UsageError : public std::runtime_error {
  public:
-  // `detail` is printed below the message, `next` says what to try.
+  // `detail` is printed below the message; `next` is a command to try.
   explicit UsageError(const std::string& message, std::string detail = {}, std::string next = {})
       : std::runtime_error(message), detail_(std::move(detail)), next_(std::move(next)) {}
   const std::string& detail() const { return detail_; }

@@ -9,10 +9,10 @@
 namespace unisono::cli {
 namespace {
 
-constexpr std::size_t kLooked = 1 << 16;  // bytes of a file that say what it is
+constexpr std::size_t kLooked = 1 << 16;  // bytes at the beginning of a file that identify it
 
 struct Foreign {
-  std::array<std::string_view, 3> has;  // all of these; empty ones are left out
+  std::array<std::string_view, 3> has;  // the file contains all of these; empty ones are ignored
   std::string_view what;
 };
 
@@ -57,14 +57,15 @@ constexpr Foreign kForeign[] = {
     {{"\"schema\"", "\"pid\"", "\"nodes\""},
      "an execution trace of PyTorch (ExecutionTraceObserver, as Chakra converts)"}};
 
-// Chakra's files are protobuf messages, each after its length; the first one has a version.
+// A file of Chakra is a sequence of protobuf messages, each preceded by its length; the first
+// message has a version.
 bool is_chakra(std::string_view text) {
   return text.size() > 8 && text[1] == '\x0a' && static_cast<unsigned char>(text[0]) < 0x80 &&
          static_cast<std::size_t>(text[2]) + 2 == static_cast<std::size_t>(text[0]) &&
          text.substr(3, static_cast<std::size_t>(text[2])).find('.') != std::string_view::npos;
 }
 
-// The length of a JSON header, and the header.
+// The file begins with the length of a JSON header, and the header.
 bool is_safetensors(std::string_view text) {
   constexpr std::uint64_t kMostHeader = 100'000'000;
   std::uint64_t header = 0;

@@ -6,9 +6,9 @@
 
 namespace unisono::cli {
 
-// "an execution trace of Chakra (protobuf)". Empty: nothing that is known.
+// "an execution trace of Chakra (protobuf)". Empty: the format is not known.
 std::string foreign_file(std::string_view text);
-// As foreign_file(), for files that are no text. Reads no more than their beginning.
+// Like foreign_file(), for binary files. Reads only the beginning.
 std::string foreign_binary_file(const std::string& path);
 
 // Returns whether a text can be a JSON object or array.

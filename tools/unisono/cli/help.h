@@ -8,7 +8,7 @@
 
 namespace unisono::cli {
 
-// In lines of at most `width` columns, and never more than are read with ease.
+// Wraps lines at `width` columns, and at a limit beyond which lines are hard to read.
 std::string overview_text(int width);                      // `unisono help`
 std::string help_text(const Command& command, int width);  // `unisono help show`
 

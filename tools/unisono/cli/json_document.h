@@ -1,5 +1,5 @@
-// JSON documents that other programs wrote, of any form, as nlohmann::json. Readers of our own
-// formats use base/json.h, which has limits of its own.
+// Parses JSON documents of other programs, in any format, as nlohmann::json. Readers of unisono's
+// formats use base/json.h, which has its own limits.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace unisono::cli {
 
-// More than any recording has. The parser takes about 100 bytes for each value.
+// Larger than any recording. The parser needs about 100 bytes per value.
 inline constexpr JsonLimits kDocumentLimits = {
     .depth = 128, .values = 20'000'000, .has_unique_keys = true};
 
 // Throws UsageError: the text is beyond kDocumentLimits.
 void refuse_excessive_json(const std::string& path, std::string_view text);
 
-// Discarded if the text is not JSON. Throws as above.
+// Returns a discarded value if the text is not JSON. Throws as above.
 template <typename Json>
 Json parse_json_document(const std::string& path, std::string_view text) {
   refuse_excessive_json(path, text);

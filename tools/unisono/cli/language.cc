@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kWord = "{}";    // a hole for a word without spaces
 constexpr std::string_view kWords = "{*}";  // a hole for any words of the line
 
-// Fits `text` into the holes of `pattern`, each as short as can be.
+// Matches `text` with `pattern`; each placeholder takes as little text as possible.
 bool fit(std::string_view pattern, std::string_view text, std::vector<std::string_view>& found) {
   const std::size_t literal = pattern.find('{');
   if (literal == std::string_view::npos) {
@@ -72,8 +72,8 @@ Language asked_language() {
     if (value.empty()) {
       continue;
     }
-    // Chinese is written in UTF-8; a terminal of another encoding could not show it. A locale that
-    // names no encoding has another one: zh_CN is GB2312, zh_TW is Big5.
+    // The Chinese texts are UTF-8, which a terminal with another encoding cannot show. A locale
+    // without a named encoding uses another one: zh_CN is GB2312, zh_TW is Big5.
     const std::size_t dot = value.find('.');
     const std::string encoding = dot != std::string::npos     ? value.substr(dot + 1, 5)
                                  : variable == "UNISONO_LANG" ? "UTF-8"

@@ -12,18 +12,18 @@ namespace unisono::cli {
 
 enum class Language : unsigned char { english, chinese };
 
-// UNISONO_LANG if it is set, else the locale of messages: LC_ALL, LC_MESSAGES, LANG.
+// Returns UNISONO_LANG if it is set, otherwise the locale of messages: LC_ALL, LC_MESSAGES, LANG.
 Language asked_language();
 
 // Returns the translation of an English text by the table of chinese.cc, line by line; nothing if
 // it lacks a line.
 std::optional<std::string> in_chinese(std::string_view english);
 
-// Texts that stand beside each other, in the asked language: all in Chinese, or all as they are.
+// Translates texts that are printed together into the asked language: either all of them, or none.
 void localize_all(std::span<std::string> texts);
 std::string localized(std::string_view english);
 
-// Returns the words of the asked language.
+// Returns the text in the asked language.
 std::string spoken(const Text& text);
 
 }  // namespace unisono::cli

@@ -10,7 +10,7 @@
 namespace unisono::cli {
 namespace {
 
-// Backslashes, dashes and a leading dot or quote mean something to roff.
+// Escapes backslashes, dashes, and a leading dot or quote, which have a meaning in roff.
 std::string escaped(std::string_view text) {
   std::string result;
   bool line_start = true;

@@ -30,7 +30,7 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// Nothing: there is none.
+// Returns nothing if there is no such file.
 std::optional<struct stat> status_of(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) == 0) {
@@ -39,9 +39,9 @@ std::optional<struct stat> status_of(const std::string& path) {
   return std::nullopt;
 }
 
-// Returns the file that links lead to, even if it does not exist yet. Nothing: they lead to no
-// name. The links of /proc (such as /dev/stdout) stand for open files, and their texts are not
-// reliable names.
+// Returns the file that links lead to, even if it does not exist yet. Returns nothing if the links
+// lead to no name. The links of /proc (such as /dev/stdout) stand for open files, and their texts
+// are not reliable names.
 std::optional<std::string> followed(std::string path) {
   std::error_code error;
   for (int links = 0; links < kMostLinks; ++links) {
@@ -56,7 +56,8 @@ std::optional<std::string> followed(std::string path) {
   return std::nullopt;
 }
 
-// The name that a whole file can be renamed to. Nothing: it is written in place.
+// Returns the name to which a complete file can be renamed. Returns nothing if the file must be
+// written in place.
 std::optional<std::string> replaceable(const std::string& path,
                                        const std::optional<struct stat>& status) {
   std::optional<std::string> target = followed(path);
@@ -98,7 +99,7 @@ class FreshFile {
             ::fchown(fd_.get(), old.st_uid, old.st_gid) == 0) &&
            ::fchmod(fd_.get(), old.st_mode & kModeBits) == 0;
   }
-  // Some file systems say only here that they are full.
+  // Some file systems report only here that they are full.
   bool is_stored() const { return ::fsync(fd_.get()) == 0 || errno == EINVAL; }
   bool becomes(const std::string& target) {
     if (::rename(path_.c_str(), target.c_str()) != 0) {
@@ -114,7 +115,7 @@ class FreshFile {
   int error_ = 0;
 };
 
-// False: nothing was changed, and only the way in place is left.
+// Returns false if nothing was changed and the file must be written in place.
 bool write_beside(const std::string& path, const std::string& target,
                   const std::optional<struct stat>& old, std::string_view text) {
   FreshFile fresh(target);
@@ -138,8 +139,8 @@ bool write_beside(const std::string& path, const std::string& target,
   }
   return false;
 }
-// For a name that another file cannot replace. The old contents stay if the disk has no room, or a
-// limit leaves none.
+// Writes a file that cannot be replaced by another file. The old contents stay if the disk is full
+// or a size limit is too small.
 void write_in_place(const std::string& path, const std::optional<struct stat>& old,
                     std::string_view text) {
   if (!old || !S_ISREG(old->st_mode)) {
@@ -188,7 +189,8 @@ void check_output(const std::string& path) {
   if (target.empty() || target.ends_with('/') || !above || !S_ISDIR(above->st_mode)) {
     refuse_output(path, ENOENT);
   }
-  // Permissions do not show that no file can be created in /proc and similar file systems.
+  // Tries it, because no file can be created in /proc and similar file systems, whatever their
+  // permissions.
   if (const FreshFile tried(target); tried.fd() < 0) {
     refuse_output(path, tried.error());
   }

@@ -1,8 +1,9 @@
-// Files that a user named, so that writing one harms nothing else.
+// Writes files to paths that the user gave, without damage to anything else.
 //
-// A regular file is written beside its place and renamed when it is whole: what was there stays
-// until then, and on a full disk after it too. Its mode and owner stay, and links are followed.
-// Anything else (a device, a pipe, a file with several names) is written in place.
+// A regular file is written under a temporary name in the same folder, and renamed when it is
+// complete. The old file is kept until then, and also if the disk is full. The new file gets the
+// mode and owner of the old one, and links are followed. Anything else (a device, a pipe, a file
+// with several names) is written in place.
 #pragma once
 
 #include <string>
@@ -12,14 +13,14 @@
 
 namespace unisono::cli {
 
-// For work that takes long: says before it what write_output() would say after it, as far as it
-// can be known. Changes nothing. Throws as refuse_output().
+// Call this before long work: it reports the errors of write_output() that can be known in advance.
+// Changes nothing. Throws as refuse_output().
 void check_output(const std::string& path);
 
 // Throws as refuse_output().
 void write_output(const std::string& path, std::string_view text);
 
-// A file that is of use before it is whole: always written in place, and at once.
+// A file that is useful before it is complete: each addition is written at once, in place.
 class GrowingFile {
  public:
   GrowingFile() = default;  // none
@@ -33,10 +34,11 @@ class GrowingFile {
   UniqueFd fd_;
 };
 
-// All of the bytes, or -1 and errno.
+// Writes all bytes, or returns -1 and sets errno.
 int write_all(int fd, std::string_view text);
 
-// A sentence on why the file cannot be written: UsageError where another name helps, else Error.
+// Throws an error that says why the file cannot be written: UsageError if another path would help,
+// otherwise Error.
 [[noreturn]] void refuse_output(const std::string& path, int error);
 
 }  // namespace unisono::cli

@@ -1,5 +1,5 @@
-// Parsing by CLI11, driven by the option table. CLI11 splits the words; what is allowed, and the
-// wording of every mistake, is decided here.
+// Parsing by CLI11, driven by the option table. CLI11 splits the command line; this file decides
+// which words are allowed, and writes all error texts.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -48,7 +48,7 @@ std::string flag_names(const Option& option) {
                             : fmt::format("-{},--{}", option.letter, option.name);
 }
 
-// CLI11 says "--timeout: 1 required TEXT missing"; only the option's name is of use.
+// CLI11 says "--timeout: 1 required TEXT missing"; only the option's name is used.
 [[noreturn]] void fail_syntax(const Command& command, const std::string& what) {
   const std::string name = what.substr(0, what.find_first_of(": "));
   for (const Option& option : all_options(command)) {
@@ -86,7 +86,7 @@ Arguments Arguments::parse(const Command& command, std::span<const std::string> 
       app.add_option(flag_names(option), values[option.name])->allow_extra_args(false);
     }
   }
-  // CLI11 takes its words from the back.
+  // CLI11 reads its words from the last to the first.
   std::vector<std::string> reversed(words.begin(), dashes);
   std::reverse(reversed.begin(), reversed.end());
   try {

@@ -30,8 +30,8 @@ Schedule load_schedule(const std::string& path);
 // Like the above; also throws UsageError if the schedule is invalid.
 Schedule load_verified_schedule(const std::string& path);
 
-// Returns "all_reduce/ring", or only the collective if the algorithm has no name; the v-form if the
-// schedule has counts.
+// Returns "all_reduce/ring", or only the collective if the algorithm has no name; uses the name of
+// the v-form if the schedule has counts.
 std::string title_of(const Schedule& schedule);
 
 }  // namespace unisono::cli

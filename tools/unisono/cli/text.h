@@ -1,4 +1,4 @@
-// A sentence in the languages of the users, both made at the same place.
+// A sentence in English and in Chinese, written at the same place in the source.
 #pragma once
 
 #include <fmt/format.h>
@@ -43,8 +43,8 @@ const Part& chinese(const Part& part) {
 }
 }  // namespace detail
 
-// say("{} is gone", "{} 已不存在", who): of a part that is a Text, each sentence takes its own
-// words.
+// say("{} is gone", "{} 已不存在", who): if a part is a Text, each sentence uses the part's text in
+// its own language.
 template <class... Parts>
 Text say(fmt::format_string<detail::Said<Parts>...> in_english,
          fmt::format_string<detail::Said<Parts>...> in_chinese, const Parts&... parts) {

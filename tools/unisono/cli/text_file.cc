@@ -1,4 +1,4 @@
-// Reading with zlib, which takes a file that is not compressed as it is.
+// Reads with zlib, which passes uncompressed files through unchanged.
 #include "cli/text_file.h"
 
 #include <fcntl.h>
@@ -27,13 +27,14 @@ struct CloseGz {
 
 using GzFile = std::unique_ptr<std::remove_pointer_t<gzFile>, CloseGz>;
 
-// Text that tools write becomes 5 to 50 times smaller. Below the first size nothing is suspicious.
+// gzip makes the text files of tools 5 to 50 times smaller. Files that unpack to at most this size
+// are always accepted.
 constexpr std::size_t kAnyUnpacked = std::size_t{64} << 20U;
 constexpr std::size_t kMostTimes = 200;
 
 struct OpenText {
   GzFile file;
-  std::size_t bytes = 0;  // on disk; 0: it is no regular file
+  std::size_t bytes = 0;  // on disk; 0: not a regular file
 };
 
 OpenText open_text(const std::string& path) {
@@ -55,7 +56,7 @@ OpenText open_text(const std::string& path) {
           .bytes = is_regular ? static_cast<std::size_t>(status.st_size) : 0};
 }
 
-// Without a byte order mark, each second byte of its first two letters is 0.
+// Without a byte order mark: every second byte of the first two letters is 0.
 bool is_utf16(std::string_view text) {
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
     return true;

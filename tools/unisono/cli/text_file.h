@@ -6,14 +6,14 @@
 
 namespace unisono::cli {
 
-// The largest unpacked size of files: of documents written by people, and of recordings.
+// The largest unpacked size of files: for documents written by people, and for recordings.
 inline constexpr std::size_t kMostOfDocument = std::size_t{256} << 20U;
 inline constexpr std::size_t kMostOfRecording = 1'000'000'000;
 
-// The whole file, unpacked if gzip has compressed it, as tools for traces like to do. Throws
-// UsageError: it is a folder, cannot be read, is larger than `most` bytes, is UTF-16, or unpacks to
-// so many times its size that it is made to fill the memory; corrupt: what is compressed is
-// damaged.
+// Returns the whole file, unpacked if it is compressed with gzip, as traces often are. Throws
+// UsageError if it is a folder, cannot be read, is larger than `most` bytes, is UTF-16, or unpacks
+// to so many times its size that it looks like an attempt to fill the memory. Throws corrupt if the
+// compressed data is damaged.
 std::string read_text_file(const std::string& path, std::size_t most = kMostOfDocument);
 
 }  // namespace unisono::cli

@@ -9,13 +9,13 @@
 
 namespace unisono::cli {
 
-// One row per add(). Columns are two spaces apart, or one where the table is too wide otherwise;
-// then columns that may go are left out, the highest `spare` first.
+// A table with one row per add(). Columns are two spaces apart, or one if the table is too wide. If
+// it is still too wide, columns with a `spare` are left out, the highest `spare` first.
 class TextTable {
  public:
   struct Column {
     std::string heading;
-    bool left = false;  // aligned; numbers stay on the right
+    bool left = false;  // left-aligned; numbers are right-aligned
     int spare = 0;      // 0: never left out
   };
 

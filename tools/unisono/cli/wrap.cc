@@ -7,7 +7,7 @@
 namespace unisono::cli {
 namespace {
 
-// Up to the first space that no quotes enclose.
+// Returns the text before the first space that is not in quotes.
 std::string_view first_word(std::string_view command) {
   char quote = 0;
   for (std::size_t i = 0; i < command.size(); ++i) {

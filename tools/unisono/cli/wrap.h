@@ -1,4 +1,4 @@
-// Text in lines of a width, and in words.
+// Wraps text, and formats counted words.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace unisono::cli {
 
-// Folded to `width` columns, each line after `indent` spaces, ending with a line feed.
+// Wraps text to `width` columns, with `indent` spaces before each line and a line feed at the end.
 std::string wrap(std::string_view text, int indent, int width);
 
 // Returns `text` wrapped to `width` columns after `label`, which is on the first line only.

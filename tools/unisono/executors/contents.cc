@@ -21,7 +21,8 @@ std::string to_text(const Sum& sum) {
                      fmt::join(ranks, ", "));
 }
 
-// A program says how often it adds, and an int would wrap around to what looks right.
+// Limits the count: a program can add a value any number of times, and an int could wrap around to
+// a value that looks right.
 Value sum_of(const Sum& one, const Sum& other) {
   Sum sum = one;
   std::transform(sum.counts.begin(), sum.counts.end(), other.counts.begin(), sum.counts.begin(),
@@ -49,7 +50,7 @@ std::uint64_t BufferContents::cell(int rank, BufferPlace place) const {
     const int input = input_chunks(shape_, rank);
     const int output = output_chunks(shape_, rank);
     const bool is_input = place.buffer == Buffer::input;
-    // The smaller one is the rank's part of the larger one.
+    // The smaller buffer is the rank's part of the larger one.
     if (is_input && input > 0 && input < output) {
       place.offset += rank * input;
     } else if (!is_input && output > 0 && output < input) {

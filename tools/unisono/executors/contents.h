@@ -11,13 +11,13 @@
 
 namespace unisono::executors {
 
-// Some ranks' parts of one chunk, added up. counts[r]: how often rank r's is in; 2: more than once,
-// which is wrong however often it is.
+// A sum of some ranks' parts of one chunk. counts[r] is the number of times that rank r's part is
+// included; 2 stands for any number above one, which is always wrong.
 struct Sum {
   int chunk = 0;
   std::vector<int> counts = {};
 };
-using Value = std::shared_ptr<const Sum>;  // null: nothing was ever written there
+using Value = std::shared_ptr<const Sum>;  // null: nothing was written there yet
 
 std::string to_text(const Sum& sum);
 // REQUIRES: both are of one chunk.
@@ -28,7 +28,8 @@ class BufferContents {
   // In place: input and output are one buffer, as NCCL lays them over each other.
   BufferContents(const Schedule& shape, bool is_in_place);
 
-  // The cell of a place, unique among all of all ranks; two names of one place give the same.
+  // Returns the cell of a place. It is unique over all ranks; two names of one place give the same
+  // cell.
   std::uint64_t cell(int rank, BufferPlace place) const;
   Value at(std::uint64_t cell) const;
   void set(std::uint64_t cell, Value value) { values_[cell] = std::move(value); }
@@ -39,7 +40,7 @@ class BufferContents {
   std::unordered_map<std::uint64_t, Value> values_;
 };
 
-// Reports the chunks that are not, at the end, where the collective requires them.
+// Reports the chunks that are not at the required place at the end of the collective.
 void add_wrong_outputs(const BufferContents& memory, const Schedule& shape, Flaws& flaws);
 
 }  // namespace unisono::executors

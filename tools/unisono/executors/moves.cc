@@ -42,7 +42,7 @@ void MoveFinder::keep(int rank, std::uint64_t target, const Held& came) {
   held_[target] = came;
 }
 
-// The cell of a schedule that a place is, for this chunk.
+// Returns the schedule's cell for a place that holds this chunk.
 Cell MoveFinder::cell_of(int rank, std::uint64_t place, int chunk) const {
   const auto found = outputs_.find(place);
   const bool is_output = found != outputs_.end() && found->second == chunk;
@@ -56,7 +56,7 @@ void MoveFinder::put(int rank, std::uint64_t target, const Held& came) {
   held_[target] = {.chunk = came.chunk, .cell = cell};
 }
 
-// A schedule keeps a chunk once in scratch; the place that has it now loses it.
+// A schedule has only one copy of a chunk in scratch, so the previous place of the chunk loses it.
 void MoveFinder::claim(const Cell& cell, std::uint64_t place) {
   const auto [found, is_new] = places_.try_emplace(cell_key(shape_, cell), place);
   if (!is_new && found->second != place) {
@@ -115,7 +115,7 @@ void MoveFinder::copy(int rank, std::uint64_t source, std::uint64_t target) {
   held_[target] = {.chunk = from.chunk, .cell = cell};
 }
 
-// The data already in the cell of the sum stays there, and the others are added to it.
+// Keeps the data that is already in the cell of the sum, and adds the others to it.
 void MoveFinder::sum(int rank, std::vector<std::uint64_t> sources, std::uint64_t target) {
   const auto there = std::find_if(sources.begin(), sources.end(), [&](std::uint64_t source) {
     const Held& held = held_[source];
@@ -145,8 +145,8 @@ void MoveFinder::move_own(const Held& held, const Cell& cell) {
 }
 
 // Returns the first step in which the move reads the right data and overwrites nothing that is
-// still needed; none if the source is overwritten before. Within a step all reads come before all
-// writes.
+// still needed; returns nothing if the source is overwritten before. Within a step all reads come
+// before all writes.
 std::optional<int> MoveFinder::step_of(const Held& from, const Cell& to) {
   const Times& read = times_[key(from.cell)];
   const Times& written = times_[key(to)];

@@ -19,31 +19,33 @@ namespace unisono::executors {
 struct Held {
   int chunk = -1;           // -1: nothing
   Cell cell = {};           // where a schedule keeps it
-  bool is_coming = false;   // received, and not yet put anywhere: `cell` is the sender's
-  std::size_t version = 0;  // how often that cell had been written when it was sent
+  bool is_coming = false;   // received but not stored yet: `cell` is the sender's cell
+  std::size_t version = 0;  // the number of writes to that cell before it was sent
 };
 
-// Is told what a program does, in an order in which it can, and gives each transfer the first step
-// in which a schedule can have it. Places are cells of BufferContents. What a rank receives into
-// scratch makes no move before it is used. Throws Error(usage) where a schedule has no words.
+// Takes the actions of a program, in a possible order, and assigns to each transfer the first step
+// in which a schedule can do it. Places are cells of BufferContents. Data that a rank receives into
+// scratch causes a move only when it is used. Throws Error(usage) if a schedule cannot express an
+// action.
 class MoveFinder {
  public:
   MoveFinder(Schedule shape, bool is_in_place);
 
   std::uint64_t place(int rank, BufferPlace place) const { return memory_.cell(rank, place); }
 
-  // Returns the contents of a place, after putting them there if they were only in transit.
+  // Returns the contents of a place; stores them first if they were only received.
   Held settled(int rank, std::uint64_t place);
   Held held(std::uint64_t place) { return held_[place]; }
-  // On its way to another rank, or to another place.
+  // Returns the contents on their way to another rank or another place.
   Held leaving(Held held);
-  // Scratch may only pass on to a sum; then no copy is made.
+  // Stores received data. If scratch only passes it on to a sum, no copy is made.
   void keep(int rank, std::uint64_t target, const Held& came);
   void put(int rank, std::uint64_t target, const Held& came);
   void copy(int rank, std::uint64_t source, std::uint64_t target);
   // target = what came + source.
   void add(int rank, std::uint64_t source, std::uint64_t target, const Held& came);
-  // The same, kept nowhere in the program; a schedule keeps it where the rank keeps the chunk.
+  // Like add(), for a sum that the program does not store; the schedule stores it at the rank's
+  // place of the chunk.
   Held add_aside(int rank, std::uint64_t source, const Held& came);
   // target = the sum of the sources, within the rank.
   void sum(int rank, std::vector<std::uint64_t> sources, std::uint64_t target);
@@ -69,8 +71,8 @@ class MoveFinder {
   BufferContents memory_;
   std::unordered_map<std::uint64_t, Held> held_;
   std::unordered_map<std::uint64_t, int> outputs_;           // place -> chunk that belongs there
-  std::unordered_map<std::uint64_t, std::uint64_t> places_;  // cell -> place that has it
-  std::unordered_map<std::uint64_t, int> lost_;              // place -> chunk it lost its cell for
+  std::unordered_map<std::uint64_t, std::uint64_t> places_;  // cell -> place that holds it
+  std::unordered_map<std::uint64_t, int> lost_;  // place -> the chunk for which it lost its cell
   std::unordered_map<std::uint64_t, Times> times_;
   std::map<std::pair<int, int>, int> lanes_;
   std::vector<Move> moves_;

@@ -19,11 +19,11 @@ struct ProofReport {
   bool in_place = false;
   bool out_of_place = false;
   std::vector<executors::Flaw> flaws = {};
-  nlohmann::ordered_json numbers = {};    // for the JSON alone
-  std::vector<std::string> remarks = {};  // on what is right
+  nlohmann::ordered_json numbers = {};    // only for the JSON
+  std::vector<std::string> remarks = {};  // about the parts that are right
 };
 
-// Prints it; the exit code.
+// Prints the report, and returns the exit code.
 int print_proof(const ProofReport& report, const Console& console);
 
 }  // namespace unisono::cli

@@ -1,4 +1,4 @@
-// The steps of a program of another executor, numbered through.
+// Numbers the steps of another executor's program.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace unisono::executors {
 
 // A step of a thread block of a GPU.
 struct StepId {
-  int gpu = -1;  // -1: no one place
+  int gpu = -1;  // -1: not a single place
   int block = -1;
   int step = -1;
 };

@@ -12,8 +12,8 @@ namespace {
 
 using Key = std::tuple<std::string, int>;  // group, number
 
-// The collectives that end at one moment on all ranks: no rank has the result before all ranks have
-// come.
+// Returns true for collectives that end at one moment on all ranks: no rank has the result before
+// all ranks have arrived.
 bool ends_together(const ImportedCall& call) {
   return call.end_us && (call.collective == "all_reduce" || call.collective == "all_gather" ||
                          call.collective == "barrier" || call.collective == "all_to_all");
@@ -26,11 +26,11 @@ void number_calls(ImportedRank& rank) {
   }
 }
 
-// A collective that all ranks of its group have in their logs goes when it is the next of all of
-// them.
+// A collective that all ranks of its group have logged can be placed when it is the next call of
+// all of them.
 struct Meeting {
-  std::vector<std::size_t> ranks = {};  // indices of those that have it
-  std::size_t here = 0;                 // of whom it is the next
+  std::vector<std::size_t> ranks = {};  // indices of the ranks that have it
+  std::size_t here = 0;                 // ranks whose next call it is
   bool is_whole = false;
 };
 
@@ -38,7 +38,7 @@ struct Meeting {
 
 std::int64_t leave_out_before_all(std::vector<ImportedRank>& ranks) {
   std::map<std::string, std::int64_t>
-      first;  // of each group: the first call that no rank of it lacks
+      first;  // by group: the first call that all ranks of the group have
   for (const ImportedRank& rank : ranks) {
     std::map<std::string, std::int64_t> own;
     for (const ImportedCall& call : rank.calls) {
@@ -91,8 +91,8 @@ std::vector<double> align(std::vector<ImportedRank>& ranks) {
       uncertainty[i] = -1;
       continue;
     }
-    // Times at which a watchdog looked are late by anything up to its period, half of it on the
-    // average, and two watchdogs that look in turn differ by one of two values: by none on average.
+    // An end that a watchdog saw is late by up to the watchdog's period, by half of it on average.
+    // Two watchdogs that look alternately differ by one of two values, which average to zero.
     const double sum = std::accumulate(differences.begin(), differences.end(), 0.0);
     const double offset =
         rank.has_seen_ends ? sum / static_cast<double>(differences.size()) : median(differences);
@@ -124,7 +124,7 @@ std::int64_t order(std::vector<ImportedRank>& ranks) {
   }
   double place = 0;
   std::vector<std::size_t> next(ranks.size(), 0);
-  std::vector<std::size_t> going(ranks.size());  // ranks whose next call has not been looked at
+  std::vector<std::size_t> going(ranks.size());  // ranks whose next call is still to be examined
   std::iota(going.begin(), going.end(), std::size_t{0});
   const auto pass = [&](std::size_t rank) {
     ImportedCall& call = ranks[rank].calls[next[rank]++];

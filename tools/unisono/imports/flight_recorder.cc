@@ -17,13 +17,14 @@ using nlohmann::json;
 
 constexpr std::string_view kWorld = "default_pg";
 
-// Nanoseconds; below 0: it has not happened. JSON has 0 there, and a pickle None.
+// Returns a time in nanoseconds; below 0: it has not happened, for which JSON has 0 and a pickle
+// None.
 double moment(const json& entry, const char* key) {
   const double ns = number(member(entry, key), -1);
   return ns > 0 ? ns : -1;
 }
 
-// The innermost line of the program itself: "train.py:120".
+// Returns the innermost stack frame of the user's program: "train.py:120".
 std::string place_of(const json& entry) {
   for (const json& frame : member(entry, "frames")) {
     const std::string file = text(member(frame, "filename"));
@@ -35,8 +36,8 @@ std::string place_of(const json& entry) {
   return {};
 }
 
-// "send 0->1" and "recv 1<-0" of a group of ranks 4 and 6 are of the group "4->6"; empty: they do
-// not say it.
+// Returns the name of a message's group: "4->6" for "send 0->1" and "recv 1<-0" in a group of the
+// ranks 4 and 6. Empty: the name does not contain the ranks.
 std::string message_of(const std::string& name, const std::vector<int>& members) {
   const std::size_t space = std::min(name.find(' '), name.size() - 1);
   const std::size_t arrow = std::min(name.find("->"), name.find("<-"));
@@ -154,7 +155,8 @@ class DumpReader {
           "calls took from when PyTorch's watchdog saw them begin to when it saw "
           "them end: TORCH_NCCL_ENABLE_TIMING=1 records how long they took");
     }
-    // A kernel is seen when it starts. A CPU backend is only looked at when it has ended.
+    // The recorder sees a kernel when it starts. It sees a call of a CPU backend only when it has
+    // ended.
     const double start = is_kernel && started > 0 ? started : created;
     return {.group = group,
             .collective = collective,

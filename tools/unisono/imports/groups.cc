@@ -1,4 +1,4 @@
-// Groups of several ranks' files, which each rank names for itself.
+// Matches the groups in the files of several ranks. Each rank names its groups independently.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +47,8 @@ void separate_same_names(std::vector<ImportedRank>& ranks) {
   }
 }
 
-// Annotations do not say their group, and each backend numbers its own calls.
+// Separates groups by backend: annotations do not contain their group, and each backend numbers its
+// own calls.
 void separate_backends(std::vector<ImportedRank>& ranks) {
   std::set<std::string> backends;
   for (const ImportedRank& rank : ranks) {
@@ -75,7 +76,7 @@ void separate_backends(std::vector<ImportedRank>& ranks) {
   }
 }
 
-// A group that no file lists has those members that call it.
+// If no file lists the members of a group, its members are the ranks that call it.
 void list_unlisted(std::vector<ImportedRank>& ranks) {
   std::map<std::string, std::set<int>> callers;
   std::set<std::string> listed = {"world"};

@@ -1,4 +1,4 @@
-// Imported calls as those of a job.
+// Converts imported calls to the calls of a job.
 #include "record/job_calls.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace unisono::cli {
 namespace {
 
-// "3->5 in pp" -> {3, 5}; empty: no such name.
+// "3->5 in pp" -> {3, 5}; empty: not such a name.
 std::vector<int> ends_of(const std::string& name) {
   const std::size_t arrow = name.find("->");
   std::vector<int> ends;
@@ -57,16 +57,16 @@ class Converter {
   }
 
  private:
-  // An operation whose end several watchdogs saw.
+  // An operation with an end that several watchdogs saw.
   struct SeenOperation {
     double end_us = kUnknownUs;
     std::vector<std::pair<std::size_t, std::size_t>> calls = {};  // rank, and place in job_.calls
-    std::size_t later = 0;  // calls directly behind one of these, whose operation is not settled
+    std::size_t later = 0;  // calls directly after one of these with an unsettled operation
   };
 
-  // An operation ended before the first of its ranks saw it, and before the next call of any of its
-  // ranks began, where that one was not seen to overlap it. Exact durations bound the ends much
-  // closer than the watchdogs' periods do.
+  // An operation ended before the first watchdog saw its end, and before the next call of any of
+  // its ranks began, unless a watchdog saw the two overlap. Exact durations bound the ends much
+  // more closely than the watchdogs' periods.
   void set_seen_ends() {
     std::vector<SeenOperation> operations;
     std::vector<std::vector<std::size_t>> operation_of(job_.calls.size());  // by rank and call
@@ -115,7 +115,7 @@ class Converter {
     }
   }
 
-  // Returns true if the watchdog saw the call begin only when it had seen the one before it end.
+  // Returns true if the watchdog saw the previous call end before it saw this call begin.
   bool follows(std::size_t rank, std::size_t at) const {
     const std::vector<JobCall>& calls = job_.calls[rank];
     return at > 0 && calls[at].is_ended && calls[at - 1].is_ended &&
@@ -172,8 +172,9 @@ class Converter {
             .place = call.place.empty() ? -1 : job_.name_of(call.place)};
   }
 
-  // A recorder keeps the latest: both ends have ended equally many messages, of which the latest
-  // are the same. Those count down from -1, and those that have not ended up from 1.
+  // Numbers messages. A recorder keeps only the latest ones. Both ends have completed the same
+  // number of messages, so their latest completed messages are the same: these count down from -1,
+  // and messages that have not ended count up from 1.
   void add_messages(const ImportedRank& rank) {
     std::map<std::string, int> ended;
     for (const ImportedCall& call : rank.messages) {

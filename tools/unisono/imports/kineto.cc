@@ -36,7 +36,7 @@ struct Span {
 struct Event {
   const json* arguments = nullptr;
   Span span = {};
-  std::string name = {};     // of the collective, or of the kernel if that is all it contains
+  std::string name = {};     // of the collective, or else of the kernel
   std::string backend = {};  // of an annotation
   std::pair<std::string, std::string> thread = {};
   bool is_taken = false;
@@ -84,27 +84,27 @@ bool can_be_of(const std::string& kernel, const std::string& collective) {
   if (has("sendrecv")) {
     return collective != "all_reduce" && collective != "barrier" && collective != "reduce";
   }
-  return true;  // a broadcast may be a part of others; other names are not known
+  return true;  // a broadcast may be part of other collectives; other names are unknown
 }
 
 // The events of a trace, by kind.
 struct Events {
   std::vector<Event> described = {};  // kernels that name their collective
-  std::vector<Event> bare = {};       // NCCL kernels that do not
-  std::vector<Event> launched = {};   // annotations of a device's backend, on the CPU
+  std::vector<Event> bare = {};       // NCCL kernels that do not name it
+  std::vector<Event> launched = {};   // annotations of a device backend, on the CPU
   std::vector<Event> on_device = {};  // the same on the device
-  std::vector<Event> on_cpu = {};     // annotations of a CPU's backend
+  std::vector<Event> on_cpu = {};     // annotations of a CPU backend
   std::vector<Launch> launches = {};  // sorted
   std::int64_t computing = 0;
   std::int64_t timeless = 0;    // kernels and annotations without a time or a duration
-  std::int64_t parameters = 0;  // of calls, on the CPU (record_param_comms)
+  std::int64_t parameters = 0;  // parameters of calls, on the CPU (record_param_comms)
 };
 
 bool is_cpu_backend(std::string_view name) {
   return name == "gloo" || name == "mpi" || name == "ucc" || name == "unisono";
 }
 
-// "gloo:all_reduce" -> {"gloo", "all_reduce"}; empty: it is no annotation of a backend.
+// "gloo:all_reduce" -> {"gloo", "all_reduce"}; empty: it is not an annotation of a backend.
 std::pair<std::string, std::string> backend_and_name(const std::string& name) {
   const std::size_t colon = name.find(':');
   if (colon == std::string::npos || colon == 0) {
@@ -171,8 +171,8 @@ Events events_of(const json& document) {
   return events;
 }
 
-// The kernels of each annotation, found by three kinds of evidence: launches within it, a common
-// number, and, if there are equally many of both, their order.
+// Finds the kernels of each annotation by three kinds of evidence: launches during the annotation,
+// a common number, and their order if there are as many kernels as annotations.
 class Matcher {
  public:
   explicit Matcher(Events& events) : events_(events), spans_(events.launched.size()) {
@@ -184,7 +184,7 @@ class Matcher {
     by_external_.erase(-1);
   }
 
-  // Empty: the annotation has none.
+  // An empty entry: the annotation has no kernel.
   std::vector<std::optional<Span>> match() {
     for (std::size_t i = 0; i < events_.launched.size(); ++i) {
       match_launches(i);
@@ -299,7 +299,7 @@ class Reader {
     } else if (!events.on_device.empty()) {
       add_spans_of_device(events);
       rank_.account.leave_out(launched, "launches that the device's annotations already show");
-      events.bare.clear();  // within those annotations
+      events.bare.clear();  // they are part of those annotations
     } else {
       add_launched(events);
     }
@@ -334,7 +334,7 @@ class Reader {
     for (const json& group : groups) {
       std::string name = text(member(group, "pg_name"));
       std::vector<int> ranks = ranks_in(member(group, "ranks"));
-      // If no group says that it is the default one, the first group of all ranks is.
+      // If no group is marked as the default group, it is the first group with all ranks.
       const bool is_all = !ranks.empty() && static_cast<int>(ranks.size()) == size;
       const bool is_world = text(member(group, "pg_desc")) == "default_pg" ||
                             (!has_default && is_all && !rank_.groups.contains("world"));
@@ -373,8 +373,8 @@ class Reader {
     return is_all && rank_.groups.size() == 1 ? "world" : "";
   }
 
-  // Returns a call of the event's collective and group; nullptr, and counted as left out, if it has
-  // none.
+  // Returns a call of the event's collective and group. If the event has none, counts it as left
+  // out and returns nullptr.
   ImportedCall* add(const Event& event, const Span& span, const std::string& backend) {
     const std::string collective = known_collective(event.name, rank_);
     if (collective.empty()) {
@@ -434,7 +434,7 @@ class Reader {
     }
   }
 
-  // The annotations of the CPU know the sizes.
+  // The annotations on the CPU contain the sizes.
   void add_spans_of_device(const Events& events) {
     std::map<std::string, std::vector<const Event*>> on_cpu;
     for (const Event& event : events.launched) {
@@ -452,7 +452,7 @@ class Reader {
     }
   }
 
-  // nullptr, and counted as left out: it is no call.
+  // Returns nullptr, and counts the event as left out, if it is not a call.
   ImportedCall* add_annotation(const Event& event, const Span& span) {
     ImportedCall* const call = add(event, span, event.backend);
     if (call == nullptr) {
@@ -461,7 +461,7 @@ class Reader {
     const json& arguments = *event.arguments;
     const bool says_group = !text(member(arguments, "Process Group Name")).empty();
     rank_.has_groups = rank_.has_groups && (says_group || rank_.groups.size() < 2);
-    rank_.has_sizes = false;  // but with record_shapes
+    rank_.has_sizes = false;  // unless record_shapes was set
     // all_gather and gather are recognised by the bytes that a rank sends.
     const bool is_part = call->collective == "all_gather" || call->collective == "gather";
     const std::size_t ranks = std::max<std::size_t>(1, rank_.groups[call->group].size());

@@ -44,7 +44,7 @@ struct InspectedCall {
   double end_us = 0;
   double issued_us = kUnknownUs;
   double dumped_us = 0;
-  bool has_times = false;  // of its own; else those of the dump
+  bool has_times = false;  // false: only the time of the dump is known
 };
 
 // A communicator on one of its ranks.
@@ -52,7 +52,8 @@ struct InspectedRank {
   std::string host = {};
   std::string process = {};
   std::string path = {};
-  std::vector<InspectedCall> calls = {};  // in the order of the file, which is that of their ends
+  std::vector<InspectedCall> calls =
+      {};  // in the order of the file, which is the order of their ends
 };
 
 struct InspectedCommunicator {
@@ -95,7 +96,7 @@ class InspectorReader {
     if (world_ == communicators_.end()) {
       refuse_import(path_, "it has no collectives of NCCL Inspector");
     }
-    constexpr std::size_t kMostPairs = 100'000'000;  // each rank knows all members
+    constexpr std::size_t kMostPairs = 100'000'000;  // each rank lists all members
     if (world_->second.ranks.size() * static_cast<std::size_t>(world_->second.size) > kMostPairs) {
       refuse_import(path_, fmt::format("{} of {} ranks are more than can be read at once",
                                        world_->second.ranks.size(), world_->second.size));
@@ -281,7 +282,7 @@ class InspectorReader {
     }
   }
 
-  // Below 0: not known.
+  // Returns a negative number if it is unknown.
   int owner_of(const InspectedCommunicator& communicator, int rank) {
     if (&communicator == &world_->second) {
       return rank;
@@ -298,7 +299,7 @@ class InspectorReader {
     return -1;
   }
 
-  // The calls that every rank with a file has, in an order that all of them agree about.
+  // Returns the calls that every rank with a file has, in an order that agrees with all of them.
   std::set<std::pair<std::string, std::int64_t>> common(const InspectedCommunicator& communicator) {
     std::map<std::pair<std::string, std::int64_t>, std::size_t> counts;
     for (const auto& [rank, of_rank] : communicator.ranks) {
@@ -376,8 +377,8 @@ class InspectorReader {
     }
   }
 
-  // Without times of their own, calls of one communicator ended one after the other, the last one
-  // when it was written.
+  // Without recorded times, the calls of one communicator are assumed to end one after the other,
+  // and the last one at the time of the dump.
   static void set_times(std::vector<InspectedCall>& calls) {
     double next_us = HUGE_VAL;
     for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
@@ -392,11 +393,11 @@ class InspectorReader {
 
   std::map<std::string, InspectedCommunicator> communicators_;  // by id
   std::map<std::string, InspectedCommunicator>::iterator world_ = communicators_.end();
-  std::map<std::string, std::set<int>> owners_;  // by process: its ranks of the job
+  std::map<std::string, std::set<int>> owners_;  // by process: its ranks in the job
   Account account_ = {.source = "NCCL Inspector", .unit = "record"};
   json header_ = {};
   json metadata_ = {};
-  double remaining_ = -1;  // collectives of the current dump that have not come
+  double remaining_ = -1;  // collectives of the current dump that are still to be read
   double dropped_ = 0;
   bool is_verbose_ = true;
   std::string path_;

@@ -56,7 +56,7 @@ std::string_view word_after(std::string_view line, std::string_view key) {
   return {};
 }
 
-// Below 0: no number there.
+// Returns a negative number if there is no number.
 std::int64_t number_after(std::string_view line, std::string_view key) {
   const std::string_view word = word_after(line, key);
   std::int64_t value = -1;
@@ -88,7 +88,7 @@ struct Line {
   std::size_t file = 0;
 };
 
-// No text: it is not one of NCCL's.
+// Returns a line without text if it is not a line of NCCL.
 Line parse_line(std::string_view line) {
   const std::size_t mark = line.rfind(kMark);
   if (mark == std::string_view::npos) {
@@ -114,7 +114,7 @@ struct Communicator {
   std::int64_t rank = -1;
   std::int64_t ranks = 0;
   std::string bus = {};                  // of its device; empty: not told
-  const Communicator* parent = nullptr;  // that it was split from
+  const Communicator* parent = nullptr;  // the communicator from which it was split
   int owner = -1;                        // the rank of the job, once all are known
 };
 
@@ -132,7 +132,7 @@ class Communicators {
     const Communicator* const parent = find(line, word_after(line.text, "parent"));
     const std::string id = id_in(line, parent);
     if (id.empty() && !word_after(line.text, "parent").empty()) {
-      return false;  // nothing tells it from others that were split
+      return false;  // it cannot be distinguished from other splits
     }
     Communicator*& latest = latest_[{line.place, std::string(address), line.file}];
     const bool is_known = latest != nullptr && latest->rank == rank && latest->ranks == ranks &&
@@ -147,7 +147,7 @@ class Communicators {
                       "file per rank (NCCL_DEBUG_FILE)",
                       line.place, latest->rank, rank));
     }
-    // Or another one, where the address of one that is gone is used again.
+    // Or a new one, which has the address of a closed communicator.
     latest = &all_.emplace_back(Communicator{.place = line.place,
                                              .file = line.file,
                                              .id = id,
@@ -158,8 +158,8 @@ class Communicators {
     by_place_[{line.place, std::string(address)}] = latest;
     return true;
   }
-  // Returns the communicator of the same file, or else of another file of the place; nullptr: no
-  // line has described it.
+  // Returns the communicator of the same file, or else of another file of the place; Returns
+  // nullptr if no line has described it.
   const Communicator* find(const Line& line, std::string_view address) const {
     const auto own = latest_.find({line.place, std::string(address), line.file});
     if (own != latest_.end() && own->second != nullptr) {
@@ -169,7 +169,8 @@ class Communicators {
     return known == by_place_.end() ? nullptr : known->second;
   }
 
-  // Says of each communicator which rank of the job it is of. REQUIRES: there is one.
+  // Determines the owner of each communicator: a rank of the job. REQUIRES: there is a
+  // communicator.
   void settle() {
     const Communicator* world = nullptr;
     for (const Communicator& one : all_) {
@@ -186,7 +187,7 @@ class Communicators {
       one.owner = one.owner >= 0 ? one.owner : owner_of(one);
     }
   }
-  // By rank of the job: the file that has its communicator of all ranks.
+  // Returns, by rank of the job, the file that contains its communicator of all ranks.
   std::map<int, std::size_t> files() const {
     std::map<int, std::size_t> files;
     for (const auto& [place, worlds] : worlds_) {
@@ -196,7 +197,7 @@ class Communicators {
     }
     return files;
   }
-  // Returns the communicators whose ranks have all left a log.
+  // Returns the communicators for which all ranks have a log.
   std::map<std::string, std::vector<int>> groups() const {
     struct Seen {
       std::int64_t ranks = 0;
@@ -225,8 +226,8 @@ class Communicators {
     std::ranges::generate(groups["world"], [rank = 0]() mutable { return rank++; });
     return groups;
   }
-  // Ranks that do the same work make the same communicators, in one order: by rank, what each of
-  // its communicators is among these.
+  // Returns by rank the role of each of its communicators. Ranks that do the same work make the
+  // same kinds of communicators in the same order.
   std::map<int, std::map<std::string, std::string>> axes() const {
     std::map<int, std::map<std::string, std::string>> axes;
     for (const Communicator& one : all_) {
@@ -242,7 +243,7 @@ class Communicators {
 
  private:
   // "ncclCommSplit comm 0x2 rank 0 nranks 2 ... parent 0x1 splitCount 1 color 0 key 0": the number
-  // of the split is called childCount, too.
+  // of the split is also called childCount.
   static std::string id_in(const Line& line, const Communicator* parent) {
     std::string id(word_after(line.text, "commId"));
     const std::string_view color = word_after(line.text, "color");
@@ -254,8 +255,8 @@ class Communicators {
                        split.empty() ? word_after(line.text, "childCount") : split, color);
   }
 
-  // Returns the job's rank that owns the communicator, also if several ranks share one place; -1:
-  // none.
+  // Returns the job's rank that owns the communicator, also if several ranks share one place;
+  // Returns -1 if there is none.
   int owner_of(const Communicator& one) const {
     const auto at_place = worlds_.find(one.place);
     if (at_place == worlds_.end()) {
@@ -325,7 +326,7 @@ class Log {
     refuse_if_empty();
     const auto groups = communicators_.groups();
     const std::map<int, std::size_t> files_of_ranks = communicators_.files();
-    // Each rank knows all members.
+    // Each rank lists all members.
     constexpr std::size_t kMostPairs = 100'000'000;
     if (files_of_ranks.size() * groups.at("world").size() > kMostPairs) {
       refuse(fmt::format("the log covers {} of {} ranks, more than can be read at once",
@@ -413,7 +414,7 @@ class Log {
                       .type = kTypes[static_cast<std::size_t>(type)]});
   }
 
-  // Returns the number in "[nranks=2]"; below 0: it is not there.
+  // Returns the number in "[nranks=2]"; below 0: the number is missing.
   static std::int64_t ranks_in_brackets(std::string_view text) {
     constexpr std::string_view kRanks = "[nranks=";
     const std::size_t at = text.find(kRanks);
@@ -441,7 +442,7 @@ class Log {
 }  // namespace
 
 bool is_nccl_log(std::string_view text) {
-  // With less than NCCL_DEBUG=INFO there are no collectives in it, but it is one.
+  // A log with a lower level than NCCL_DEBUG=INFO contains no collectives, but is recognised too.
   constexpr std::array<std::string_view, 3> kMarks = {kMark, "NCCL WARN ", "NCCL version "};
   return std::ranges::any_of(
       kMarks, [text](std::string_view mark) { return text.find(mark) != std::string_view::npos; });

@@ -8,10 +8,10 @@ namespace unisono::cli {
 struct NcclCollective {
   std::string_view nccl;     // "AllGather"
   const char* name;          // "all_gather"
-  bool is_counted_per_rank;  // the count is of one rank's part
+  bool is_counted_per_rank;  // the count is the size of one rank's part
 };
 
-// nullptr: unisono has no such collective.
+// Returns nullptr if unisono has no such collective.
 const NcclCollective* collective_named_by_nccl(std::string_view name);
 
 }  // namespace unisono::cli

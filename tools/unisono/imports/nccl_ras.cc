@@ -38,7 +38,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kMostRanksOfRas = 10'000;  // each knows all members
+constexpr std::int64_t kMostRanksOfRas = 10'000;  // each rank lists all members
 constexpr std::int64_t kMostBehind = 16;          // calls of one kind that a verdict needs
 
 struct RasRank {
@@ -54,7 +54,8 @@ struct RasCommunicator {
   std::map<int, RasRank> ranks = {};
 };
 
-// The number at the beginning of `text`, which loses it; empty: it begins with none.
+// Removes the number at the beginning of `text` and returns it; empty: `text` begins with no
+// number.
 std::optional<std::int64_t> take_number(std::string_view& text) {
   std::int64_t value = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -216,7 +217,7 @@ class RasReader {
   }
 
   // --- the text ---------------------------------------------------------------------------------
-  // Ranks that launched equally many calls.
+  // Ranks that launched the same number of calls.
   struct Class {
     std::int64_t ranks = 0;
     std::int64_t count = 0;
@@ -374,7 +375,7 @@ class RasReader {
       count_ranks(function, classes, world);
     }
     if (!missing_of_world_.empty() && classes_of_world_.empty()) {
-      // The counts are equal, and so are not told.
+      // The counts are equal, so the text does not contain them.
       for (auto& [rank, of_rank] : world.ranks) {
         of_rank.counts["AllReduce"] = 1;
       }
@@ -383,7 +384,7 @@ class RasReader {
     communicators_.push_back(std::move(world));
   }
 
-  // Ranks that are not listed are those of the one class that lists none.
+  // Ranks that are not listed belong to the class without listed ranks.
   void count_ranks(const std::string& function, const std::vector<Class>& classes,
                    RasCommunicator& world) const {
     const Class* unlisted = nullptr;
@@ -428,7 +429,7 @@ class RasReader {
     return of_rank.place.empty() || found == owners_.end() ? -1 : found->second;
   }
 
-  // `is_common`: adds the calls that all ranks have, else those that only some have.
+  // `is_common`: adds the calls that all ranks have; otherwise the calls that only some ranks have.
   void add_calls(const RasCommunicator& communicator, bool is_common,
                  std::map<int, ImportedRank>& ranks) {
     const bool is_world = &communicator == &communicators_.front();
@@ -454,9 +455,9 @@ class RasReader {
                          "communicator with ranks outside the largest communicator");
       return;
     }
-    // Calls that more ranks have come first.
+    // Sorts calls that more ranks have first.
     using Item =
-        std::tuple<std::int64_t, std::string, std::int64_t>;  // ranks without, name, number
+        std::tuple<std::int64_t, std::string, std::int64_t>;  // ranks that lack it, name, number
     std::set<Item> items;
     for (const auto& [name, count] : least) {
       if (collective_named_by_nccl(name) == nullptr) {
@@ -507,7 +508,7 @@ class RasReader {
 
   std::string path_;
   Account account_ = {.source = "NCCL's RAS", .unit = "item"};
-  std::vector<RasCommunicator> communicators_;  // the largest first, once ranks() began
+  std::vector<RasCommunicator> communicators_;  // the largest first, after ranks() has begun
   std::map<std::string, int> owners_;           // by place: the rank of the job
   std::vector<std::pair<std::int64_t, std::int64_t>> sizes_;  // by row: ranks, communicators
   std::map<std::string, std::vector<Class>> classes_of_world_;
@@ -524,7 +525,7 @@ class RasReader {
 // NCCL 2.28.9 leaves out commas between the keys of missing ranks.
 std::string with_commas(std::string_view text) {
   std::string whole;
-  std::size_t last = std::string::npos;  // in `whole`: the last sign that is no space
+  std::size_t last = std::string::npos;  // in `whole`: the last character that is not a space
   for (const char sign : text) {
     const bool is_space = sign == ' ' || sign == '\n' || sign == '\r' || sign == '\t';
     const bool ends_value =
@@ -558,7 +559,7 @@ std::vector<ImportedRank> read_nccl_ras(const ImportFile& file) {
     reader.read_text(file.text);
     return reader.ranks();
   }
-  // Telnet and netcat leave "OK" before it.
+  // Output of telnet and netcat begins with "OK".
   const std::string_view text =
       std::string_view(file.text).substr(std::min(brace, file.text.size()));
   json answer = parse_json_document<json>(file.path, text);

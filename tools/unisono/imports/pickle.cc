@@ -1,7 +1,7 @@
-// A machine of a stack, a memo and the opcodes of plain data. Values are numbered and refer to each
-// other by number, so that what a pickle uses twice is there once. JSON has no such references:
-// made into it, all may be no more than kMostValuesPerByte values and kMostTextPerByte bytes of
-// text for each byte, and no deeper than kDeepest.
+// A machine with a stack, a memo and the opcodes of plain data. Values are numbered and refer to
+// each other by number, so a value that a pickle uses twice is stored once. JSON has no such
+// references. The resulting JSON may have at most kMostValuesPerByte values and kMostTextPerByte
+// bytes of text per byte of the pickle, and a nesting depth of kDeepest.
 #include "imports/pickle.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-// A dump of the flight recorder names each frame of a stack, of 7 values and some 150 bytes of
+// A dump of the flight recorder refers to a stack frame, which has 7 values and about 150 bytes of
 // text, by five bytes.
 constexpr std::size_t kMostValuesPerByte = 8;
 constexpr std::size_t kMostTextPerByte = 64;
@@ -32,8 +32,8 @@ struct Refusal {
 
 using Index = std::size_t;
 struct Value {
-  json scalar = {};               // of what is neither list nor dict
-  std::vector<Index> items = {};  // of a dict: keys and values in turns
+  json scalar = {};               // the value if it is neither a list nor a dict
+  std::vector<Index> items = {};  // for a dict: keys and values alternately
   enum class Kind { scalar, list, tuple, dict } kind = Kind::scalar;
 };
 
@@ -49,7 +49,7 @@ class Bytes {
     at_ += count;
     return bytes_.substr(at_ - count, count);
   }
-  // Little end first.
+  // Reads a little-endian number.
   std::uint64_t number(std::size_t count) {
     std::uint64_t value = 0;
     std::size_t shift = 0;
@@ -69,7 +69,7 @@ class Bytes {
   }
   double real() {
     std::uint64_t value = 0;
-    for (const char byte : take(8)) {  // big end first
+    for (const char byte : take(8)) {  // big-endian
       value = value << 8 | static_cast<unsigned char>(byte);
     }
     return std::bit_cast<double>(value);
@@ -109,7 +109,7 @@ struct Budget {
   std::size_t text;  // in bytes
 };
 
-// The value as JSON.
+// Converts a value to JSON.
 json made(const std::vector<Value>& values, Index index, int depth, Budget& budget) {
   const Value& value = values[index];
   if (depth > kDeepest) {
@@ -129,7 +129,8 @@ json made(const std::vector<Value>& values, Index index, int depth, Budget& budg
       whole.push_back(std::move(item));
     } else {
       const std::string key = item.is_string() ? item.get<std::string>() : item.dump();
-      budget.spend_text(item.is_string() ? 0 : key.size());  // else it has been paid for
+      budget.spend_text(item.is_string() ? 0
+                                         : key.size());  // otherwise it has already been counted
       whole[key] = made(values, value.items[++i], depth + 1, budget);
     }
   }
@@ -205,7 +206,7 @@ class Machine {
   Bytes bytes_;
   std::vector<Value> values_;
   std::vector<Index> stack_;
-  std::vector<std::size_t> marks_;  // how much of the stack was there
+  std::vector<std::size_t> marks_;  // sizes of the stack at each mark
   std::map<std::uint64_t, Index> memo_;
 };
 
@@ -288,7 +289,7 @@ bool Machine::step_whole(unsigned char code) {
   }
 }
 
-// False: it has ended.
+// Returns false if the pickle has ended.
 bool Machine::step() {
   const auto code = static_cast<unsigned char>(bytes_.take(1).front());
   if (step_scalar(code) || step_whole(code)) {

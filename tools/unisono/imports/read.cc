@@ -1,4 +1,4 @@
-// Reading what PyTorch and NCCL left: which of the readers takes a file.
+// Selects the reader for each file of PyTorch and NCCL.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-// Returns how many bytes of a text that is not JSON begin as JSON does; 0: all of it, but a number
-// is beyond a double.
+// Returns the number of leading bytes that are valid JSON in a text that is not JSON; 0: all bytes
+// are valid, but a number is too large for a double.
 std::size_t bytes_of_json(const std::string& text) {
   try {
     [[maybe_unused]] const json whole = json::parse(text);
@@ -36,7 +36,7 @@ bool is_list_of_events(const json& document) {
   return document.is_array() && !document.empty() && member(document.front(), "ph").is_string();
 }
 
-// Refuses a file of another program by its name.
+// Refuses a file of another known program, and names the program.
 void refuse_foreign(const ImportFile& file) {
   if (const std::string foreign = foreign_file(file.text); !foreign.empty()) {
     refuse_import(file.path, "it is " + foreign + ", which is not supported");
@@ -77,7 +77,7 @@ ImportedRank read_import(const ImportFile& file) {
   if (member(document, "traceEvents").is_array()) {
     return read_kineto(document, file.path);
   }
-  // A rank that has called nothing has no entries.
+  // A rank without calls has no entries.
   if (member(document, "entries").is_array() || member(document, "pg_config").is_object()) {
     return read_flight_recorder(document, file.path);
   }
@@ -85,7 +85,8 @@ ImportedRank read_import(const ImportFile& file) {
   refuse_import(file.path, "it has neither \"traceEvents\" nor \"entries\"");
 }
 
-// Logs do not say which rank wrote them: calls of the same log twice would count twice.
+// Refuses two copies of one log. A log does not contain the rank that wrote it, so its calls would
+// count twice.
 void refuse_copies(const std::vector<ImportFile>& files) {
   std::map<std::string_view, std::string_view> paths;
   for (const ImportFile& file : files) {

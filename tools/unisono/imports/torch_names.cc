@@ -44,7 +44,7 @@ struct Type {
   std::string_view name;
   int bytes;
 };
-// Some have no name here, but a size.
+// Some types have no name in unisono, but a size.
 constexpr std::array<Type, 44> kTorchTypes = {{{"Float", "f32", 4},
                                                {"float", "f32", 4},
                                                {"BFloat16", "bf16", 2},

@@ -16,9 +16,9 @@ namespace {
 using nlohmann::json;
 
 constexpr double kMostRanksOfTorch = 1e6;
-constexpr double kLatestUs = 1e17;  // 3000 years, as times may be since 1970
+constexpr double kLatestUs = 1e17;  // 3000 years; times may count from 1970
 
-// A value that is nested deeper than any list of tensors is not one.
+// Ignores a value that is nested more deeply than any list of tensors.
 double elements_in(const json& dims, int depth) {
   constexpr int kDeepestDims = 16;
   if (!dims.is_array() || depth > kDeepestDims) {
@@ -33,7 +33,7 @@ double elements_in(const json& dims, int depth) {
   return is_tensor && dims.empty() ? 0 : count;
 }
 
-// The last number in the name of the file: trace_rank_3.json, dump.3.
+// Returns the last number in the name of the file: trace_rank_3.json, dump.3.
 int rank_in_name(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename().string();
   const std::size_t last = name.find_last_of("0123456789");
@@ -152,7 +152,7 @@ void finish_calls(ImportedRank& rank) {
   });
   rank.account.leave_out(static_cast<std::int64_t>(foreign),
                          fmt::format("of groups without rank {}, which wrote the file", rank.rank));
-  // A watchdog sees a call begin later than it was asked for, perhaps after later ones were.
+  // A watchdog sees the beginning of a call late, perhaps after later calls were issued.
   for (std::vector<ImportedCall>* calls : {&rank.calls, &rank.messages}) {
     std::ranges::stable_sort(*calls, {}, [](const ImportedCall& call) {
       return std::isnan(call.issued_us) ? call.start_us : call.issued_us;

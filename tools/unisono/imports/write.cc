@@ -1,4 +1,4 @@
-// An imported run as a recording, and as a workload.
+// Writes an imported run as a recording, and as a workload.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -56,7 +56,7 @@ double in_ns(double us) {
   return std::round(us * 1000) / 1000;
 }
 
-// The schedule that a library would take for a long message.
+// Returns the algorithm that a library would use for a long message.
 const char* algorithm_for(const std::string& collective) {
   if (collective == "all_to_all") {
     return "pairwise";
@@ -69,7 +69,7 @@ const char* algorithm_for(const std::string& collective) {
 // A call of all the group's ranks.
 struct Together {
   const ImportedCall* call = nullptr;  // of the rank that began last
-  double bytes = 0;                    // of the rank with the most, as the root of a gather
+  double bytes = 0;                    // the most of any rank, such as the root of a gather
   std::vector<std::pair<int, const ImportedCall*>> ranks = {};
 };
 

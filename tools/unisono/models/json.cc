@@ -1,4 +1,4 @@
-// A plan as data (unisono.plan_model/1), and what it would be with other links and batches.
+// Writes a plan as data (unisono.plan_model/1), with the rankings for other links and batches.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -14,11 +14,11 @@ using planner::ServingEstimate;
 using planner::TrainingEstimate;
 using Json = nlohmann::ordered_json;
 
-// The stops of the page's sliders. A link or a batch far from what was asked for is another plan.
+// The positions of the page's sliders. Links or batches that differ more need a new plan.
 constexpr double kNear[] = {0.5, 1, 2};
 constexpr double kFar[] = {0.25, 0.5, 1, 2, 4};
 constexpr double kBatches[] = {0.25, 0.5, 1, 2, 4};
-constexpr double kConcurrencies[] = {1, 8, 64, 512};  // and as many as fit
+constexpr double kConcurrencies[] = {1, 8, 64, 512};  // and the most that fit
 
 template <typename Parts>
 Json parts_json(std::span<const planner::NamedPart<Parts>> names, const Parts& parts) {
@@ -82,7 +82,7 @@ Json layout_json(const planner::ServingLayout& layout) {
           {"instances", layout.instances}};
 }
 
-// Null: prompts are read by the devices that answer.
+// Returns null if the same devices process prompts and answers.
 Json pool_json(const planner::PromptPool& pool) {
   return pool.layout.instances == 0
              ? Json(nullptr)
@@ -192,7 +192,7 @@ Json head_json(const ModelQuestion& question, const planner::ServingTask& task) 
                            {"cost", rounded(task.speculation.cost)},
                            {"tokens_per_step", rounded(task.speculation.tokens_per_step())}};
   }
-  // The share of token_s; null: nothing of this kind was measured.
+  // The share of token_s; null: no similar deployment was measured.
   json["margin"] = is_serving_measured(question.shape, question.cluster.device.name)
                        ? Json(planner::kServingMargin)
                        : Json(nullptr);
@@ -220,7 +220,7 @@ void add_ranking(const planner::Ranking<Estimate>& ranking, Json& json) {
   add_refused(ranking, json);
 }
 
-// Each ranking for each pair of speeds of links, times what they are, and each batch.
+// Returns a ranking for each pair of factors of the links' speeds and for each batch.
 template <typename Search>
 Json what_if_json(const ModelQuestion& question, const std::string& varied,
                   const std::vector<double>& values, const Search& search) {
@@ -268,7 +268,7 @@ Json plan_json(const ModelQuestion& question, const planner::ServingTask& task,
   return json;
 }
 
-// Null: it was not asked for.
+// Returns null if it was not requested.
 Json goodput_json(const std::optional<planner::Goodput>& goodput) {
   return !goodput ? Json(nullptr)
                   : Json{{"share", rounded(goodput->share)},

@@ -20,19 +20,20 @@ namespace unisono::cli {
 // The command's arguments.
 struct ModelQuestion {
   planner::ModelShape shape = {};
-  planner::ConfigAccount account = {};  // of a config.json
+  planner::ConfigAccount account = {};  // for a config.json
   Topology topology = {};
   planner::Cluster cluster = {};
-  planner::Stack stack = {};                       // of training
-  std::optional<planner::Evidence> measured = {};  // by --measured
-  std::vector<std::string> fitted = {};            // lines about what --measured gave
+  planner::Stack stack = {};                       // for training
+  std::optional<planner::Evidence> measured = {};  // from --measured
+  std::vector<std::string> fitted = {};            // lines about the result of --measured
 
   planner::Levels levels(const planner::TrainingTask& task) const;
 };
 
-// A model that is known by name, or a config.json. Throws UsageError, which points to `help`.
+// Returns a known model, or the model of a config.json. Throws UsageError, which points to `help`.
 planner::ModelConfig read_model(const std::string& name, std::string_view help);
-// --device, or what the topology's name says. Throws UsageError, which points to `help`.
+// Returns the device of --device, or of the topology's name. Throws UsageError, which points to
+// `help`.
 planner::DeviceModel read_device(const Arguments& arguments, const Topology& topology,
                                  std::string_view help);
 
@@ -40,20 +41,22 @@ planner::DeviceModel read_device(const Arguments& arguments, const Topology& top
 ModelQuestion read_model_question(const Arguments& arguments);
 
 planner::TrainingTask read_training_task(const Arguments& arguments, const ModelQuestion& question);
-// Unset: --mtbf is not given.
+// Returns nothing without --mtbf.
 std::optional<planner::Goodput> read_goodput(const Arguments& arguments,
                                              const ModelQuestion& question,
                                              const planner::TrainingTask& task);
-// Weights are as the checkpoint stores them, unless --precision says another.
+// Keeps weights as the checkpoint stores them, unless --precision is given.
 planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question);
 // Notes in the account if requests are longer than the config.json allows.
 void note_length(ModelQuestion& question, double tokens);
 
-// --step: the layout's step of one round of the pipeline, as a workload. Throws UsageError.
+// For --step: writes the layout's step, for one round of the pipeline, as a workload. Throws
+// UsageError.
 void write_step(const ModelQuestion& question, const planner::TrainingTask& task,
                 const planner::Layout& layout, const std::string& path);
 
-// --simulate: plays the steps of the first layouts on the topology, and ranks them by that.
+// For --simulate: simulates the steps of the first layouts on the topology, and ranks them by the
+// simulated time.
 void simulate_best(const ModelQuestion& question, const planner::TrainingTask& task, int count,
                    const Console& console, planner::Ranking<planner::TrainingEstimate>& ranking);
 
@@ -61,8 +64,8 @@ void simulate_best(const ModelQuestion& question, const planner::TrainingTask& t
 std::string launch_flags(std::string_view program, const planner::Layout& layout);
 std::string launch_flags(std::string_view program, const planner::ServingLayout& layout);
 
-// The machine of --on with more nodes, the fewest by doubling on which something fits: what
-// `fits` says of it. Empty: nothing does, or it is no preset with nodes or hosts.
+// Doubles the nodes of the machine of --on until a layout fits, and returns the answer of `fits`.
+// Returns an empty text if nothing fits, or if the machine is not a preset with nodes or hosts.
 std::string larger_machine(const ModelQuestion& question, const std::string& on,
                            const std::function<bool(const planner::Cluster&)>& fits);
 
@@ -73,7 +76,7 @@ void print_serving(const ModelQuestion& question, const planner::ServingTask& ta
                    const planner::Ranking<planner::ServingEstimate>& ranking,
                    const Arguments& arguments, const Console& console);
 
-// One layout, part by part.
+// Prints one layout, part by part.
 void print_explanation(const ModelQuestion& question, const planner::TrainingTask& task,
                        const planner::TrainingEstimate& estimate);
 
@@ -83,7 +86,7 @@ std::string evidence_text(const ModelQuestion& question, const planner::Training
 // "none", "1f1b" or "interleaved 1f1b".
 std::string schedule_of(const planner::Layout& layout);
 
-// The same as data (unisono.plan_model/1).
+// Returns the plan as data (unisono.plan_model/1).
 nlohmann::ordered_json plan_json(const ModelQuestion& question, const planner::TrainingTask& task,
                                  const planner::Ranking<planner::TrainingEstimate>& ranking);
 nlohmann::ordered_json plan_json(const ModelQuestion& question, const planner::ServingTask& task,
@@ -92,8 +95,8 @@ nlohmann::ordered_json goodput_json(const std::optional<planner::Goodput>& goodp
 nlohmann::ordered_json explanation_json(const ModelQuestion& question,
                                         const planner::TrainingTask& task,
                                         const planner::TrainingEstimate& estimate);
-// The rankings for links and batches around those asked for, `most` layouts of each: what the
-// page's sliders choose from.
+// Returns the rankings for links and batches around the requested ones, for the page's sliders,
+// with `most` layouts each.
 nlohmann::ordered_json what_if_json(const ModelQuestion& question,
                                     const planner::TrainingTask& task,
                                     const planner::SearchOptions& options);

@@ -37,7 +37,7 @@ double communication(const planner::StepParts& parts) {
   return parts.tensor + parts.context + parts.experts + parts.pipeline + parts.data;
 }
 
-// Between which times nine of ten steps are: "23.1 s to 31.9 s".
+// Returns the interval that contains nine of ten steps: "23.1 s to 31.9 s".
 std::string interval(const TrainingEstimate& estimate) {
   return fmt::format("{} to {}", time_text(estimate.low_s), time_text(estimate.high_s));
 }
@@ -96,7 +96,7 @@ void print_refused(const planner::Ranking<Estimate>& ranking, const Console& con
   fmt::print("{}", wrap(text, 0, console.width()));
 }
 
-// `search`: with a cluster, what it gives there.
+// `search`: searches on a given cluster.
 template <typename Estimate, typename Search>
 void print_missing(const ModelQuestion& question, const planner::Ranking<Estimate>& ranking,
                    const Arguments& arguments, const Console& console, const Search& search) {
@@ -152,7 +152,7 @@ void print_time(std::span<const planner::NamedPart<Parts>> names, const Parts& p
   }
 }
 
-// Why the first layout is the first, and what makes its time.
+// Explains why the first layout is the fastest, and lists the parts of its time.
 template <typename Estimate>
 void print_reasons(const planner::Ranking<Estimate>& ranking, const Console& console) {
   const Estimate& first = ranking.best.front();
@@ -374,7 +374,7 @@ std::string serving_text(const ModelQuestion& question, const planner::ServingTa
   return text;
 }
 
-// Empty: the device says neither its power nor its price.
+// Empty: neither the power nor the price of the device is known.
 std::string costs_text(const planner::DeviceModel& device, const ServingEstimate& estimate) {
   std::string text;
   if (device.watts > 0) {
@@ -388,7 +388,7 @@ std::string costs_text(const planner::DeviceModel& device, const ServingEstimate
   return text;
 }
 
-// REQUIRES: the requests arrive at random, and are answered.
+// REQUIRES: the requests arrive at random, and the layout can answer all of them.
 std::string waits_text(const ServingEstimate& estimate) {
   const planner::Waits& waits = *estimate.waits;
   return fmt::format(

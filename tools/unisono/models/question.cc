@@ -1,4 +1,4 @@
-// Reading what `unisono plan-model` was asked.
+// Reads the command line of `unisono plan-model`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -114,7 +114,7 @@ planner::DeviceModel read_device(const Arguments& arguments, const Topology& top
 
 namespace {
 
-// A table's paths of config.json and device files begin at the table.
+// Paths of config.json and device files in a table are relative to the table.
 planner::TableReader table_reader(const std::string& path, const ModelQuestion& question) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   constexpr std::string_view kAsked = "the model asked for";
@@ -135,7 +135,7 @@ planner::TableReader table_reader(const std::string& path, const ModelQuestion& 
           .asked_device = question.cluster.device.name};
 }
 
-// Refuses rows in which the device does more than its data sheet says.
+// Refuses rows in which the device exceeds its data sheet.
 void check_peaks(const std::string& path, const std::vector<planner::MeasuredStep>& steps) {
   for (const planner::MeasuredStep& step : steps) {
     const double peak = step.cluster.device.flops(step.task.precision) * step.layout.devices();

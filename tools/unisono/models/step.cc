@@ -1,4 +1,4 @@
-// The step behind an estimate: written, and simulated.
+// Writes and simulates the step of an estimate.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -3,7 +3,8 @@
 namespace unisono::msccl {
 namespace {
 
-// The chunks that each rank keeps in scratch, in their order, so that a run of chunks stays a run.
+// Numbers the chunks that each rank keeps in scratch, in their order, so that consecutive chunks
+// stay consecutive.
 std::vector<std::map<int, int>> number_scratch(const Schedule& schedule) {
   std::vector<std::map<int, int>> slots(static_cast<std::size_t>(schedule.ranks));
   for (const Move& move : schedule.moves) {

@@ -13,11 +13,11 @@ namespace unisono::msccl {
 struct MovePiece {
   BufferPlace source = {};
   BufferPlace target = {};
-  BufferPlace before = {};  // where the target's value is before a move that reduces
+  BufferPlace before = {};  // the place of the target's value before a reducing move
   int chunks = 1;
 };
 
-// The schedule must live as long.
+// The schedule must outlive this object.
 class CellPlaces {
  public:
   explicit CellPlaces(const Schedule& schedule);
@@ -34,7 +34,7 @@ class CellPlaces {
 
   const Schedule& schedule_;
   FirstWrites first_writes_;
-  std::vector<std::map<int, int>> slots_;  // chunk -> place in scratch, of each rank
+  std::vector<std::map<int, int>> slots_;  // by rank: chunk -> place in scratch
 };
 
 }  // namespace unisono::msccl

@@ -83,7 +83,8 @@ std::string describe(const StepTable& table, std::size_t index) {
   return fmt::format("step {} of thread block {} of GPU {}", at.step, at.block, at.gpu);
 }
 
-// The chain of waits from a step that cannot run, until it comes back to itself or ends.
+// Follows the chain of waits from a step that cannot run, until the chain returns to itself or
+// ends.
 Flaw deadlock(const MscclProgram& program, const StepTable& table, const Order& order) {
   std::vector<std::size_t> next(table.blocks(), StepTable::none());
   for (const std::size_t index : order.stuck) {

@@ -11,9 +11,8 @@
 namespace unisono::msccl {
 
 struct Proof {
-  std::vector<executors::Flaw>
-      flaws;  // empty: the program is right, in all the ways in which it says it runs
-  // The least number of messages that a connection must hold so that nothing waits for ever.
+  std::vector<executors::Flaw> flaws;  // empty: the program is right for all forms that it declares
+  // The least number of messages that a connection must hold, so that no step waits forever.
   std::size_t room = 1;
   std::size_t longest_block = 0;  // in steps
 };

@@ -1,4 +1,4 @@
-// Between schedules and programs of MSCCL.
+// Converts between schedules and programs of MSCCL.
 #pragma once
 
 #include "msccl/program.h"
@@ -7,10 +7,12 @@
 
 namespace unisono::msccl {
 
-// One thread block per peer and direction, and one for what stays within the GPU. Throws
-// Error(usage) where the format has no word for the collective. REQUIRES: a right schedule.
+// Returns a program with one thread block per peer and direction, and one for copies within the
+// GPU. Throws Error(usage) if the format does not support the collective. REQUIRES: a valid
+// schedule.
 MscclProgram to_program(const Schedule& schedule);
-// The same for one of the two ways to call it. REQUIRES: the schedule is right in that way.
+// Like the above, for calls in place or for calls out of place. REQUIRES: the schedule is valid for
+// this form.
 MscclProgram to_program(const Schedule& schedule, Aliasing aliasing);
 
 // Returns a schedule with the program's effect: the same transfers, in as few steps as their order

@@ -15,7 +15,8 @@ using executors::BufferContents;
 using executors::Flaws;
 using executors::StepId;
 
-// In place, a copy of the input to the output is one of a place onto itself.
+// Returns true for a copy of a place onto itself: in place, a copy from the input to the output can
+// be one.
 bool is_onto_itself(const Step& step, int gpu, const BufferContents& memory) {
   return step.type == StepType::copy &&
          memory.cell(gpu, step.source) == memory.cell(gpu, step.target);
@@ -51,7 +52,7 @@ class OneGpu {
  private:
   struct Accesses {
     std::size_t write = StepTable::none();
-    std::vector<std::size_t> reads;  // since then
+    std::vector<std::size_t> reads;  // since the last write
   };
 
   int* clock(std::size_t index) { return clocks_.data() + index * width_; }
@@ -114,7 +115,7 @@ class OneGpu {
   const Order& order_;
   const BufferContents& memory_;
   std::size_t width_;
-  std::vector<int> clocks_;  // of each step: the last step of each block of this GPU before it
+  std::vector<int> clocks_;  // by step: the last step of each block of this GPU before it
   std::unordered_map<std::uint64_t, Accesses> accesses_;
 };
 

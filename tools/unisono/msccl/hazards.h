@@ -1,4 +1,4 @@
-// Two steps at one place, one of which writes, and nothing that says which is first.
+// Finds pairs of steps that access one place without a defined order, one of which writes.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,5 @@
-// Runs a program without data: in which order its steps can go, and what meets what.
+// Runs a program without data, to find a possible order of its steps and the sends that match its
+// receives.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +26,12 @@ class StepTable : public executors::StepNumbers {
 };
 
 struct Order {
-  std::vector<std::size_t> steps;    // that could run, in an order in which they can
-  std::vector<std::size_t> stuck;    // the next step of each block that could not
+  std::vector<std::size_t> steps;    // the steps that could run, in a possible order
+  std::vector<std::size_t> stuck;    // the next step of each blocked thread block
   std::vector<std::size_t> sent_by;  // for each step that received: the step that sent
 };
 
-// `room`: how many messages a connection holds before its sender waits; 0: any number.
+// `room`: the number of messages that a connection holds before its sender waits; 0: unlimited.
 Order order_of(const MscclProgram& program, const StepTable& table, std::size_t room);
 
 }  // namespace unisono::msccl

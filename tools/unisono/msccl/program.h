@@ -1,12 +1,12 @@
-// A collective as the MSCCL executors take it: what each thread block of each GPU does, in order.
+// A collective in the form of the MSCCL executors: the steps of each thread block of each GPU, in
+// order.
 //
 // MSCCL (Cowan et al., "MSCCLang: Microsoft Collective Communication Language", ASPLOS 2023) runs
 // such programs inside NCCL and RCCL. Data is named by its place in the buffers of NCCL
-// (executors/buffers.h).
-// Thread blocks run beside each other. A block sends to one GPU and receives from one, over a
-// channel; what a block sends arrives, in order, at the block of the other GPU that receives from
-// it on the same channel. Before a step starts, the step of another block that it depends on is
-// done.
+// (executors/buffers.h). Thread blocks run concurrently. A block sends to one GPU and receives from
+// one GPU, over a channel. Its data arrives, in order, at the block of the other GPU that receives
+// from this GPU on the same channel. A step starts after the step of another block on which it
+// depends has ended.
 #pragma once
 
 #include <array>
@@ -25,20 +25,20 @@ enum class StepType : std::uint8_t {
   send,
   receive,
   receive_copy_send,         // rcs: receive into the target, and send it on
-  receive_reduce_send,       // rrs: send on what came, plus the source; nothing is kept
-  receive_reduce_copy,       // rrc: the target becomes what came, plus the source
+  receive_reduce_send,       // rrs: send the received data plus the source; store nothing
+  receive_reduce_copy,       // rrc: store the received data plus the source in the target
   receive_reduce_copy_send,  // rrcs: both
   copy,                      // cpy: within the GPU
-  reduce,                    // re: the target becomes target plus source, within the GPU
+  reduce,                    // re: add the source to the target, within the GPU
   nop                        // waits for a step, and does nothing
 };
 
 struct StepTraits {
   StepType type;
-  std::string_view word;  // in the XML
+  std::string_view word;  // its name in the XML
   bool receives;
   bool sends;
-  bool reads_source;  // of its own GPU
+  bool reads_source;  // from its own GPU
   bool writes_target;
 };
 
@@ -67,7 +67,8 @@ struct Step {
   int depends_on_block = -1;  // -1: on none
   int depends_on_step = -1;
   bool tells = false;  // other blocks may wait for it
-  // The step of the schedule that it came from; -1: before all of them. The XML does not say it.
+  // The step of the schedule from which it was made; -1: before the first step. The XML does not
+  // contain it.
   int schedule_step = -1;
 };
 
@@ -79,7 +80,7 @@ struct ThreadBlock {
 };
 
 struct Gpu {
-  std::array<int, 3> chunks = {0, 0, 0};  // of the input, the output, scratch
+  std::array<int, 3> chunks = {0, 0, 0};  // of the input, the output and scratch
   std::vector<ThreadBlock> blocks = {};
 };
 
@@ -89,16 +90,17 @@ struct MscclProgram {
   Collective collective = Collective::all_reduce;
   int root = 0;
   int channels = 1;
-  int chunks_per_loop = 1;  // how many chunks NCCL's count is cut into
+  int chunks_per_loop = 1;  // the number of chunks of NCCL's count
   bool in_place = true;
   bool out_of_place = true;
   std::vector<Gpu> gpus = {};
 };
 
-// The schedule that a program must have the effect of, without moves: its ranks and chunks.
+// Returns a schedule without moves, with the program's collective, ranks and chunks: the required
+// effect of the program.
 Schedule shape_of(const MscclProgram& program);
 
-// Returns a collective's name in these files; empty: it has none.
+// Returns a collective's name in these files; empty: the format does not support it.
 std::string_view word_of(Collective collective);
 
 }  // namespace unisono::msccl

@@ -11,7 +11,7 @@
 
 namespace unisono::msccl {
 
-// REQUIRES: elements are within each other as the format has them.
+// REQUIRES: elements are nested as the format defines.
 class ElementReader {
  public:
   explicit ElementReader(XmlFault& fault) : fault_(fault) {}
@@ -31,7 +31,7 @@ class ElementReader {
 
   XmlFault& fault_;
   MscclProgram program_ = {};
-  int gpus_ = 0;  // that there are to be
+  int gpus_ = 0;  // the declared number of GPUs
   std::size_t steps_ = 0;
   Connections connections_ = {};
 };

@@ -71,7 +71,7 @@ Parsed<MscclProgram> parse_xml(std::string_view text) {
       parser.get(),
       [](void* to, const XML_Char* /*name*/, const XML_Char* /*system*/, const XML_Char* /*public*/,
          int /*has_internal*/) { static_cast<Reader*>(to)->document_type(); });
-  // Expat takes an int for the length; no program is near that.
+  // Expat takes the length as an int; no program is that long.
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
     return Parsed<MscclProgram>::failure("larger than 2 GiB", "line 1");
   }

@@ -1,4 +1,4 @@
-// Puts the steps of a program into thread blocks, behind the steps that they wait for.
+// Adds the steps of a program to thread blocks, after the steps for which they wait.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace unisono::msccl {
 
-// A thread block of a rank: the one that sends to a peer, the one that receives from a peer, or the
-// one for what stays within the GPU.
+// A thread block of a rank: for sends to a peer, for receives from a peer, or for copies within the
+// GPU.
 struct BlockKey {
   int rank = 0;
   int send = -1;
@@ -21,21 +21,21 @@ struct BlockKey {
   friend auto operator<=>(const BlockKey&, const BlockKey&) = default;
 };
 
-// The step and the thread block, of its rank, in which something was written.
+// The step and thread block of a rank in which a cell was written.
 struct Written {
   int block = -1;
   int step = -1;
 };
 
-// Schedule and program must live as long. The program has its GPUs.
+// The schedule and the program must outlive this object. The program already has its GPUs.
 class StepWriter {
  public:
   StepWriter(const Schedule& schedule, MscclProgram& program);
 
-  // `waits`: events of the schedule. Those of the same rank that have been noted come before: the
-  // step can wait for one itself, others need a nop each.
+  // `waits`: events of the schedule. The step runs after those of the same rank that have been
+  // noted: it can wait for one itself, and needs a nop for each other one.
   Written add(const BlockKey& key, std::span<const std::uint32_t> waits, Step step);
-  // Appends to the block, as a step of its own.
+  // Appends a separate step to the block.
   Written append(const BlockKey& key, const Step& step);
 
   void note(std::uint32_t event, const Written& written);
@@ -48,7 +48,7 @@ class StepWriter {
 
   const Schedule& schedule_;
   MscclProgram& program_;
-  std::vector<std::optional<Written>> written_;  // of each event
+  std::vector<std::optional<Written>> written_;  // by event
   std::map<BlockKey, int> blocks_ = {};
 };
 

@@ -13,7 +13,7 @@
 namespace unisono::msccl {
 namespace {
 
-// The program with its GPUs, which have nothing to do yet.
+// Returns the program with its GPUs, without steps.
 MscclProgram begin(const Schedule& schedule, const CellPlaces& places, Aliasing aliasing) {
   if (word_of(schedule.collective).empty()) {
     throw Error(ErrorCode::usage,
@@ -36,7 +36,7 @@ MscclProgram begin(const Schedule& schedule, const CellPlaces& places, Aliasing 
   return program;
 }
 
-// Output that no move writes and that must hold the rank's own input.
+// Copies the rank's own input to outputs that must hold it and that no move writes.
 void copy_own_input(const Schedule& schedule, const CellPlaces& places, StepWriter& writer) {
   for (int rank = 0; rank < schedule.ranks; ++rank) {
     for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
@@ -52,7 +52,7 @@ void copy_own_input(const Schedule& schedule, const CellPlaces& places, StepWrit
   }
 }
 
-// Moves become steps.
+// Converts moves to steps.
 class MoveWriter {
  public:
   MoveWriter(const Schedule& schedule, const CellPlaces& places, Aliasing aliasing,
@@ -62,8 +62,8 @@ class MoveWriter {
         dependencies_(dependencies(schedule, aliasing)),
         writer_(writer) {}
 
-  // The moves of one step, from `first` until before `last`. Within a step all reads come before
-  // all writes.
+  // Writes the moves of one step, from `first` up to but not including `last`. Within a step all
+  // reads come before all writes.
   void write_step(std::size_t first, std::size_t last) {
     std::vector<std::size_t> local;
     for (std::size_t index = first; index < last; ++index) {
@@ -93,7 +93,7 @@ class MoveWriter {
   }
   void send(std::size_t index);
   void receive(std::size_t index);
-  // False: what it waits for is not there yet.
+  // Returns false if the data for which it waits is not there yet.
   bool try_local(std::size_t index);
 
   const Schedule& schedule_;

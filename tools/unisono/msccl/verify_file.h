@@ -1,4 +1,4 @@
-// MSCCL's XML files as what `verify`, `show`, `sim` and the others are asked about.
+// Reads MSCCL's XML files as operands of `verify`, `show`, `sim` and other commands.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace unisono::cli {
 
-// By its name: "x.xml".
+// Recognises the file by its name: "x.xml".
 bool is_msccl_file(const std::string& path);
 
-// A program as a schedule. Throws UsageError "file:line: what is wrong", also where the program is
-// wrong, or cannot be a schedule.
+// Returns a program as a schedule. Throws UsageError "file:line: what is wrong", also if the
+// program is wrong or a schedule cannot express it.
 Schedule load_msccl_schedule(const std::string& path, const std::string& text);
 
-// Prints what check() finds; the exit code.
+// Prints the findings of check(), and returns the exit code.
 int verify_msccl(const std::string& path, const std::string& text, const Console& console);
 
 }  // namespace unisono::cli

@@ -9,10 +9,10 @@
 namespace unisono::msccl {
 namespace {
 
-// Steps, times thread blocks of a GPU: what a proof knows of each at each, about 1 GB.
+// The most entries of a proof, steps times thread blocks of a GPU: about 1 GB.
 constexpr std::size_t kMostKnown = std::size_t{1} << 28;
 
-// A block that sends has one that receives, and the other way round.
+// Finds a sending block without a receiving block, or a receiving block without a sending one.
 std::string open_end(const Connections& connections) {
   for (const auto& [gpu, peer, channel, sends] : connections) {
     if (!connections.contains({peer, gpu, channel, !sends})) {

@@ -9,10 +9,11 @@
 
 namespace unisono::msccl {
 
-// The ends of connections: GPU, peer, channel, whether the GPU sends.
+// The ends of connections: GPU, peer, channel, and true if the GPU sends.
 using Connections = std::set<std::tuple<int, int, int, bool>>;
 
-// Empty: nothing. `gpus`: how many it is to have; `connections`: those of all its thread blocks.
+// Returns the first error; empty: there is none. `gpus`: the declared number of GPUs;
+// `connections`: those of all thread blocks.
 std::string flaw_of_whole(const MscclProgram& program, int gpus, const Connections& connections);
 
 }  // namespace unisono::msccl

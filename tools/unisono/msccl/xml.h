@@ -16,7 +16,7 @@
 
 namespace unisono::msccl {
 
-// Numbers, peers and offsets of the result are in range, and blocks that meet on a channel exist.
+// In the result, numbers, peers and offsets are in range, and both blocks of each channel exist.
 // The position is "line N".
 Parsed<MscclProgram> parse_xml(std::string_view text);
 

@@ -1,4 +1,4 @@
-// The attributes of one XML element, and what is wrong first in a text.
+// The attributes of one XML element, and the first error in a text.
 #pragma once
 
 #include <expat.h>
@@ -16,7 +16,7 @@
 
 namespace unisono::msccl {
 
-// The first thing that is wrong ends the parsing. The parser must live as long.
+// The first error ends the parsing. The parser must outlive this object.
 class XmlFault {
  public:
   explicit XmlFault(XML_Parser parser) : parser_(parser) {}
@@ -34,14 +34,14 @@ class XmlFault {
 // Reports invalid attributes to the fault, and returns a usable value instead.
 class XmlAttributes {
  public:
-  // Names and values in turn, then nullptr.
+  // `list`: names and values alternately, then nullptr.
   XmlAttributes(const char** list, XmlFault& fault);
 
   std::optional<std::string_view> text(const char* name) const;
-  // Without a fallback it must be there.
+  // Without a fallback the attribute is required.
   int number(const char* name, int least, int most,
              std::optional<int> fallback = std::nullopt) const;
-  // A step that does not use the place, and has none, may have anything there.
+  // The place of a step that does not use it may be missing or invalid.
   BufferPlace place(const char* buffer, const char* offset, int most, bool is_used) const;
 
  private:

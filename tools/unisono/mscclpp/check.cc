@@ -102,7 +102,7 @@ Flaw deadlock(const ExecutionPlan& plan, const OperationTable& table, const Coun
   return {.text = std::move(text)};
 }
 
-// A counter that ends elsewhere than it began makes the next launch go wrong.
+// If a counter does not end at its initial value, the next launch goes wrong.
 void check_counts(const ExecutionPlan& plan, const CounterTable& counters, const PlanOrder& order,
                   std::vector<Flaw>& flaws) {
   std::size_t counter = 0;
@@ -125,7 +125,7 @@ void check_counts(const ExecutionPlan& plan, const CounterTable& counters, const
   }
 }
 
-// The smaller of two buffers that lie on each other begins elsewhere on each GPU.
+// If two buffers overlap, the smaller one begins at a different offset on each GPU.
 bool is_misplaced(const ExecutionPlan& plan, const PlanPlace& place) {
   const Holding held = place.buffer == Buffer::input ? traits_of(plan.collective).input
                                                      : traits_of(plan.collective).output;

@@ -62,7 +62,7 @@ int Clocks::known(const Clock& clock, std::size_t of) const {
   return clock == nullptr ? -1 : (*clock)[index_[of]];
 }
 
-// All that the block knows, and that its own stretch is over.
+// Returns the knowledge of the block, including that its own stretch is over.
 Clocks::Clock Clocks::own(std::size_t block) const {
   Clock clock = later(known_[block], told_[block]);
   if (index_[block] == OperationTable::none()) {

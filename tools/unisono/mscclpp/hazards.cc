@@ -22,13 +22,14 @@ std::uint64_t cell_of(const BufferContents& memory, const PlanPlace& place, int 
   return memory.cell(place.gpu, chunk_of(place, chunk));
 }
 
-// The cells of a place stand behind each other, in place as well.
+// The cells of a place are consecutive, also in place.
 bool meet(const BufferContents& memory, const PlanPlace& one, const PlanPlace& other) {
   return cell_of(memory, one, 0) < cell_of(memory, other, other.chunks) &&
          cell_of(memory, other, 0) < cell_of(memory, one, one.chunks);
 }
 
-// Threads do the chunks of an operation in no order, but each does the same part of all places.
+// Threads process the chunks of an operation in any order, but each thread processes the same part
+// of all places.
 void check_within(const StepId& at, const PlanOperation& operation, const BufferContents& memory,
                   Flaws& flaws) {
   const bool adds = traits_of(operation.type).effect == Effect::adds;
@@ -83,7 +84,7 @@ class CounterUses {
   void check(const Use& before, const Use& use, std::string_view what, Flaws& flaws) const {
     const StepId& at = table_.id(use.operation);
     const StepId& first = table_.id(before.operation);
-    const bool is_same_block = first.block == at.block;  // of the one GPU
+    const bool is_same_block = first.block == at.block;  // on the same GPU
     if (!is_same_block && !clocks_.is_over(before.operation, use.operation)) {
       flaws.add(at, fmt::format("uses the same {} as thread block {}, in undefined order", what,
                                 first.block));
@@ -130,7 +131,7 @@ class CellUses {
  private:
   struct Uses {  // of a cell
     std::size_t write = OperationTable::none();
-    std::vector<std::size_t> reads;  // since then; of one stretch, the first is enough
+    std::vector<std::size_t> reads;  // since the last write; one per stretch is enough
   };
   struct Use {
     std::size_t operation;
@@ -160,8 +161,8 @@ class CellUses {
   std::unordered_map<std::uint64_t, Uses> uses_;
 };
 
-// When others touch the memory of a GPU: after it has begun, and before it ends, for then the
-// caller has its buffers again.
+// Checks that others access a GPU's memory only after it has begun and before it ends, because its
+// caller then owns the buffers again.
 class RemoteUses {
  public:
   // `own`: the blocks of the GPU.

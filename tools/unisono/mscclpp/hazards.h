@@ -10,9 +10,10 @@
 
 namespace unisono::mscclpp {
 
-// In order is what is on two sides of a nop of its block, what is before a signal and behind its
-// wait, a release and its acquire, a barrier. Vector clocks (Fidge 1988, Mattern 1989), that count
-// the nops of each block, over the blocks that touch the memory of one GPU at a time.
+// Two operations are ordered by a nop of their block, by a signal and its wait, by a release and
+// its acquire, or by a barrier between them. Vector clocks (Fidge 1988, Mattern 1989) track this
+// order: they count the nops of each block, for the blocks that access the memory of one GPU at a
+// time.
 std::vector<executors::Flaw> find_hazards(const ExecutionPlan& plan, const OperationTable& table,
                                           const CounterTable& counters, const PlanOrder& order,
                                           const executors::BufferContents& memory);

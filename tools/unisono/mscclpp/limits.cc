@@ -12,10 +12,10 @@ namespace {
 // Quantities that grow with the operations of a plan.
 struct Load {
   std::int64_t blocks = 0;
-  std::int64_t signals = 0;               // that can be on their way at once
+  std::int64_t signals = 0;               // signals that can be in flight at once
   std::int64_t named = 0;                 // chunks, in all places of all operations
   std::int64_t sums = 0;                  // chunks that sums are written to
-  std::vector<std::int64_t> around = {};  // blocks that touch the memory of each GPU
+  std::vector<std::int64_t> around = {};  // blocks that access the memory of each GPU
 };
 
 void add_places(const std::vector<PlanPlace>& places, Load& load, std::set<int>& touched) {
@@ -85,7 +85,7 @@ std::uint64_t most_bytes_of(const ExecutionPlan& plan) {
   const auto alignment = static_cast<std::uint64_t>(plan.alignment);
   const std::uint64_t chunk =
       std::numeric_limits<std::uint32_t>::max() / most_chunks / alignment * alignment;
-  // A message is the input, and of an all_gather the output.
+  // The size of a message is that of the input, or of the output for an all_gather.
   const bool is_output = plan.collective == Collective::all_gather;
   return chunk * static_cast<std::uint64_t>(plan.gpus.front().chunks.at(is_output ? 1 : 0));
 }

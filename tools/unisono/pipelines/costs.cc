@@ -25,7 +25,7 @@ double time_of(const Arguments& arguments, std::string_view option) {
   return time;
 }
 
-// A microbatch takes the same on each rank, however many stages that has.
+// A microbatch takes the same time on each rank, for any number of stages per rank.
 void set_times(pipeline::Pipeline& pipeline, const Arguments& arguments) {
   if (are_microseconds(arguments) && !arguments.has("forward")) {
     throw UsageError("the time of a microbatch is missing: here messages are timed in microseconds",
@@ -54,7 +54,7 @@ void set_times(pipeline::Pipeline& pipeline, const Arguments& arguments) {
   }
 }
 
-// "1,1.2,0.9": how long each stage takes, against the others.
+// Reads "1,1.2,0.9": the relative durations of the stages.
 void set_factors(pipeline::Pipeline& pipeline, const Arguments& arguments) {
   if (!arguments.has("factors")) {
     return;
@@ -83,7 +83,8 @@ void set_factors(pipeline::Pipeline& pipeline, const Arguments& arguments) {
   }
 }
 
-// Messages travel over the links of a topology, rank i at its rank i: what each takes alone.
+// Computes the time of each single message over the links of a topology; rank i is at the
+// topology's rank i.
 void set_links(pipeline::Pipeline& pipeline, const Arguments& arguments) {
   if (!arguments.has("on")) {
     if (arguments.has("message")) {

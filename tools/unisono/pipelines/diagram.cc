@@ -1,5 +1,5 @@
-// The bubble diagram: time from left to right, a row for each rank. Where the rows would be too
-// short for the numbers of the microbatches, they go on below, as lines of music do.
+// The bubble diagram: time from left to right, a row for each rank. If the rows are too short for
+// the numbers of the microbatches, they continue below, like lines of music.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ std::string label_of(const pipeline::Action& action) {
 
 struct Scale {
   double columns_a_time = 0;
-  std::size_t line = 0;  // columns after which the rows go on below
+  std::size_t line = 0;  // columns after which the rows continue below
   bool has_numbers = true;
 };
 
@@ -67,7 +67,7 @@ Scale scale_of(const pipeline::Pipeline& pipeline, const pipeline::Run& run) {
   constexpr std::size_t kColumns = kMostColumns - kLabel;
   constexpr double kMostLines = 8;
   double shortest = run.makespan;
-  double needed = 0;  // columns a time, so that each label has room
+  double needed = 0;  // columns per unit of time, so that each label fits
   for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {
     for (std::size_t i = 0; i < run.spans[rank].size(); ++i) {
       const double length = run.spans[rank][i].end - run.spans[rank][i].start;
@@ -82,8 +82,8 @@ Scale scale_of(const pipeline::Pipeline& pipeline, const pipeline::Run& run) {
   if (needed <= whole) {
     return {.columns_a_time = whole, .line = kColumns};
   }
-  // Whole columns for the shortest computation: where the others are multiples of it, none is cut
-  // by the end of a line.
+  // Uses whole columns for the shortest computation, so that no computation is cut at the end of a
+  // line if the others are multiples of it.
   const double cell = std::ceil(needed * shortest);
   if (cell / shortest * run.makespan > kColumns * kMostLines) {
     return {.columns_a_time = whole, .line = kColumns, .has_numbers = false};
@@ -92,7 +92,7 @@ Scale scale_of(const pipeline::Pipeline& pipeline, const pipeline::Run& run) {
   return {.columns_a_time = cell / shortest, .line = kColumns / of_cell * of_cell};
 }
 
-// A computation is its letter, its microbatch as far as there is room, and dashes.
+// Draws a computation: its letter, its microbatch if there is room, and dashes.
 void draw(const pipeline::Action& action, std::size_t first, std::size_t end,
           std::vector<Cell>& cells) {
   const std::string label = label_of(action);

@@ -12,22 +12,22 @@
 
 namespace unisono::cli {
 
-// By name, or from a file (CSV or unisono.pipeline/1), which may be without sends and receives.
-// Throws UsageError.
+// Returns a pipeline by name, or from a file (CSV or unisono.pipeline/1), which may have no sends
+// and receives. Throws UsageError.
 pipeline::Pipeline pipeline_of(const std::string& which, const Arguments& arguments);
 
-// Times, lanes and capacity from the options; of a file that says nothing of them, or a name.
+// Sets times, lanes and capacity from the options, for a pipeline by name or a file without them.
 void set_costs(pipeline::Pipeline& pipeline, const Arguments& arguments);
-// Applies --factors and --on, also to a file with costs of its own. Throws UsageError.
+// Applies --factors and --on, also to a file with costs. Throws UsageError.
 void adjust_costs(pipeline::Pipeline& pipeline, const Arguments& arguments);
-// `alone` is how it runs where each message has its links for itself; here messages that travel at
-// once share the links of --on, and those of one lane follow each other.
+// Returns the run in which concurrent messages share the links of --on, and the messages of a lane
+// follow one another. `alone` is the run in which each message has its links to itself.
 pipeline::Run on_shared_links(const pipeline::Pipeline& pipeline, const pipeline::Run& alone,
                               const Arguments& arguments);
-// Each action of each rank with its start and end.
+// Returns each action of each rank with its start and end.
 nlohmann::ordered_json spans_json(const pipeline::Pipeline& pipeline, const pipeline::Run& run);
 
-// The options that say a time.
+// The options with a time.
 inline constexpr const char* kPipelineTimes[] = {"forward", "input", "weight", "transfer"};
 bool ends_in_unit(const std::string& value);  // "2ms"
 // Returns true if times are microseconds: one of them has a unit, or --on gives the times of
@@ -42,7 +42,7 @@ std::string_view memory_unit(const pipeline::Pipeline& pipeline);  // "byte" or 
 std::string held_text(double held, const pipeline::Pipeline& pipeline);
 
 int list_pipelines(const Console& console);
-// `has_more_actions`: than the file, which has no sends and receives.
+// `has_more_actions`: the pipeline has sends and receives, and its file has none.
 int verify_pipeline(const pipeline::Pipeline& pipeline, bool has_more_actions,
                     const Console& console);
 int simulate_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments,

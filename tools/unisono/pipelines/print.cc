@@ -44,7 +44,7 @@ Json finding_json(const pipeline::Finding& finding) {
           {"text", sentence(finding)}};
 }
 
-// Two engines add up the same times in another order.
+// Rounds the difference, because two engines add the same times in different orders.
 double rounded_difference(double a, double b) {
   constexpr double kRounding = 1e-9;
   return std::abs(a - b) <= kRounding * std::max(a, b) ? 0 : a - b;

@@ -1,7 +1,8 @@
-// A pipeline on the links of a topology, which messages share.
+// Simulates a pipeline whose messages share the links of a topology.
 //
-// What the player does in order becomes a workload of the simulator: computations on the first
-// stream of their ranks, and a stream of its own for each lane, whose messages keep their order.
+// Converts the player's actions, in their order, to a workload of the simulator: computations on
+// the first stream of their ranks, and a separate stream for each lane, whose messages keep their
+// order.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -31,8 +32,8 @@ struct Lane {
     int after;
   };
   std::vector<Send> sends = {};
-  std::vector<Send> receives = {};  // `after`: what the rank does before
-  std::vector<int> items = {};      // of the messages that have left
+  std::vector<Send> receives = {};  // `after`: the rank's previous action
+  std::vector<int> items = {};      // the items of the messages that have left
 };
 
 class Sharing {
@@ -48,7 +49,7 @@ class Sharing {
     for (const auto& actions : plan.actions) {
       item_of_.emplace_back(actions.size(), kNothing);
     }
-    // Each turn does something, since the player has come to the end with this capacity.
+    // Each turn makes progress, because the player has completed with this capacity.
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -76,7 +77,7 @@ class Sharing {
       for (std::size_t i = 0; i < item_of_[rank].size(); ++i) {
         pipeline::Span& span = run.spans[rank][i];
         if (item_of_[rank][i] != kNothing) {
-          // The parts of an overlap stay as far apart as they are.
+          // The parts of an overlap keep their distance in time.
           const double later = end_of(item_of_[rank][i]) - end_alone(rank, i);
           span = {.start = span.start + later, .end = span.end + later};
           now = std::max(now, span.end);
@@ -104,7 +105,7 @@ class Sharing {
   }
 
  private:
-  // When the computation that `index` belongs to ended in the run without sharing.
+  // Returns the end of the computation of `index` in the run without sharing.
   double end_alone(std::size_t rank, std::size_t index) const {
     double end = 0;
     for (std::size_t i = index; i < item_of_[rank].size(); ++i) {
@@ -180,7 +181,7 @@ class Sharing {
     return true;
   }
 
-  // The next message of a lane, as soon as there is room for it.
+  // Sends the next message of a lane if there is room for it.
   bool leave(Lane& lane) {
     const std::size_t message = lane.items.size();
     const auto capacity = static_cast<std::size_t>(plan_.capacity);
@@ -219,8 +220,8 @@ class Sharing {
   const pipeline::Neighbours around_;
   network_model::WorkItem message_;
   network_model::Workload workload_;
-  std::vector<std::size_t> next_;  // of each rank: its next action
-  std::vector<int> last_;          // and the computation before
+  std::vector<std::size_t> next_;  // by rank: its next action
+  std::vector<int> last_;          // by rank: the previous computation
   std::vector<std::vector<int>> item_of_;
   std::map<std::tuple<int, int, int>, Lane> lanes_;
   std::map<std::tuple<bool, int, int>, int> arrivals_;  // F or its gradient, stage, microbatch
@@ -232,7 +233,7 @@ pipeline::Run on_shared_links(const pipeline::Pipeline& pipeline, const pipeline
                               const Arguments& arguments) {
   const auto bytes = static_cast<double>(arguments.bytes("message"));
   Topology topology = load_topology(arguments.text("on"));
-  // The time of a single message (costs.cc) depends only on the links: protocols are for
+  // The time of a single message (costs.cc) depends only on the links; protocols apply only to
   // collectives.
   topology.protocols.clear();
   return Sharing(pipeline, alone, bytes).play(topology);

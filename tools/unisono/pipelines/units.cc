@@ -1,4 +1,4 @@
-// Times and memory of a pipeline as text, in the units that they have.
+// Formats times and memory of a pipeline in their units.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -15,7 +15,7 @@ namespace {
 using cost::Point;
 using network_model::Errors;
 
-constexpr std::size_t kFewest = 3;  // a quantile of fewer says nothing
+constexpr std::size_t kFewest = 3;  // a quantile of fewer rows is meaningless
 
 Errors only(const Errors& all, const std::function<bool(const Point&)>& is_like) {
   Errors some;

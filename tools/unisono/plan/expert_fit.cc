@@ -1,4 +1,4 @@
-// `unisono plan moe --fit`: what experts' exchanges take on the machines of a table of
+// `unisono plan moe --fit`: predicts the time of dispatch and combine on the machines of a table of
 // measurements.
 #include "network_model/expert_fit.h"
 
@@ -31,7 +31,7 @@ constexpr std::int64_t kMostProcessors = 1'000'000;
 
 struct ModeFit {
   std::string name;
-  std::vector<ExpertPoint> asked = {};  // for each machine, with the times of the fit
+  std::vector<ExpertPoint> asked = {};  // by machine, with the times of the fit
   std::size_t rows = 0;
   // The errors of the fit to every second row on the other rows; empty: there are none.
   std::vector<double> errors = {};
@@ -46,7 +46,7 @@ void predict(std::vector<ExpertPoint>& points, const std::vector<ExpertPoint>& k
   }
 }
 
-// Every second row of a machine against a fit to the others.
+// Returns the errors of every second row of a machine against a fit to the others.
 std::vector<double> errors_of(const std::vector<ExpertPoint>& points) {
   std::vector<ExpertPoint> known;
   std::vector<ExpertPoint> unseen;
@@ -75,7 +75,7 @@ struct Asked {
   int processors = 0;  // of the normal mode
 };
 
-// A host has as many ranks as the machine's fullest one.
+// Each host has as many ranks as the machine's fullest host.
 std::vector<ExpertPoint> asked_of(const std::vector<ExpertPoint>& points, const Asked& asked) {
   std::map<std::string, ExpertPoint> machines;
   std::map<std::string, int> ranks_a_host;
@@ -106,7 +106,7 @@ ModeFit fit_mode(const std::vector<ExpertPoint>& points, std::string name, const
   return made;
 }
 
-// The cost of leaving a host must be measured once.
+// Requires a measurement with several hosts, which shows the cost of leaving a host.
 void check_hosts(const std::vector<ExpertPoint>& points, int hosts, const std::string& path,
                  std::string_view mode) {
   const auto is_alone = [](const ExpertPoint& point) { return point.hosts == 1; };

@@ -1,4 +1,4 @@
-// `unisono plan moe`: what experts' exchanges cost on a topology.
+// `unisono plan moe`: predicts dispatch and combine on a topology.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 namespace unisono::cli {
 namespace {
 
-constexpr int kMostRanks = 4096;  // all pairs are looked at
+constexpr int kMostRanks = 4096;  // all pairs of ranks are examined
 constexpr std::int64_t kMost = 1'000'000'000;
 
 struct Row {

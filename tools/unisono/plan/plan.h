@@ -19,21 +19,21 @@ namespace unisono::cli {
 cost::Parameters parse_link(std::string_view text);
 // "12.5GB/s" -> seconds a byte. Throws UsageError, which begins with `what`.
 double s_per_byte(std::string_view what, std::string_view text, std::string_view next);
-// "5 us + 12.5 GB/s", and what else there is.
+// Returns "5 us + 12.5 GB/s", and gamma and floor if they are set.
 std::string link_text(const cost::Parameters& parameters);
 // "9.43 ms": three digits and a unit.
 std::string time_text(double seconds);
 std::string tokens_text(double tokens);  // "1 token", "4096 tokens"
-// To six digits, as measurements and predictions are not better than that.
+// Rounds to six digits, because measurements and predictions are not more precise.
 double rounded(double value);
 
-// A table of what could run.
+// Prints a table of the algorithms that could run.
 void print_plan(const network_model::Plan& plan, const Console& console);
 
-// The error of the fit on unseen measurements like a call: other sizes, or rank counts, or
-// collectives, whichever the call needs. Errors are fractions of the measured time.
+// The error of the fit on unseen measurements that are as far from the others as the call: other
+// sizes, rank counts or collectives. Errors are fractions of the measured time.
 struct ErrorBar {
-  std::size_t rows = 0;  // 0: there are too few measurements to tell
+  std::size_t rows = 0;  // 0: too few measurements
   double median = 0;
   double p90 = 0;
   std::string left_out = {};
@@ -44,24 +44,24 @@ ErrorBar error_bar(const std::vector<cost::Point>& points, const network_model::
 void print_prediction(const cost::NamedMachine& machine, const network_model::Call& call,
                       const Console& console);
 
-// Reads the table, fits every machine in it, and says how far off it is on rows left out.
+// Reads the table, fits every machine in it, and reports the error on rows that were left out.
 int run_fit(const Arguments& arguments, const Console& console);
 
-// The same with --on: fits a topology, whose source says so after these words.
+// The first words of the source of a topology that run_fit_on() fits.
 inline constexpr std::string_view kFittedTo = "Fitted to ";
 int run_fit_on(const Arguments& arguments, const Console& console);
 
-// By `--max-error`, of a collective; none without it. Throws UsageError.
+// Returns the code of `--max-error` for a collective; none without it. Throws UsageError.
 MoveCode code_of(const Arguments& arguments, Collective collective);
 
-// Simulates every algorithm that can serve the call on the topology, and prints what it takes.
-// `code`: also with moves between nodes encoded so.
+// Simulates every algorithm that supports the call on the topology, and prints the times. `code`:
+// also simulates algorithms that encode moves between nodes in this way.
 void plan_on(const network_model::Call& call, const Topology& topology, MoveCode code,
              const Console& console);
 
-// `unisono plan moe`: bytes, bound and time of experts' exchanges on a topology.
+// `unisono plan moe`: prints bytes, bound and time of dispatch and combine on a topology.
 void plan_experts(const Arguments& arguments, const Console& console);
-// With --fit: what the shape takes on the machines of that table.
+// With --fit: predicts the time of the shape on the machines of the table.
 void fit_experts(const Arguments& arguments, const network_model::ExpertShape& shape,
                  const Console& console);
 

@@ -1,4 +1,4 @@
-// `unisono plan --machine`: what a fitted machine takes for a call, algorithm by algorithm.
+// `unisono plan --machine`: predicts the time of a call on a fitted machine for each algorithm.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 struct PredictionRow {
   std::string algorithm;              // "": the library's choice
-  std::optional<double> time_s = {};  // nothing: the machine does not know it
+  std::optional<double> time_s = {};  // nothing: unknown on this machine
   std::optional<double> measured_s = {};
   bool chosen = false;
 };
@@ -61,7 +61,7 @@ std::string beyond_measurements(const std::vector<cost::Point>& points,
   return beyond.empty() ? "" : fmt::format("extrapolated to {}", fmt::join(beyond, " and "));
 }
 
-// The rows, fastest first, and which one is chosen.
+// The rows, fastest first, with the chosen one.
 class Prediction {
  public:
   Prediction(const cost::NamedMachine& named, const network_model::Call& call)
@@ -86,9 +86,9 @@ class Prediction {
   }
 
   const std::vector<PredictionRow>& rows() const { return rows_; }
-  // Empty where there is nothing to choose from.
+  // Empty if there is no choice.
   const std::string& why() const { return why_; }
-  // Empty where the call is within what was measured.
+  // Empty if the call is within the measured range.
   const std::string& note() const { return note_; }
   const ErrorBar& error() const { return error_; }
   bool has_measured() const {
@@ -143,7 +143,7 @@ class Prediction {
     }
   }
 
-  // A profile does not choose far from what was measured.
+  // A profile makes no choice far from its measurements.
   void choose_built_in() {
     const std::string_view usual =
         comm::default_algorithm(collective_, call_.ranks, static_cast<std::size_t>(call_.bytes));
@@ -175,8 +175,8 @@ class Prediction {
     why_ = fmt::format("chosen for {} rank{} from {}", row->ranks, row->ranks == 1 ? "" : "s",
                        format_bytes(row->from_bytes));
     if (found != rows_.begin()) {
-      // A choice stays unless another algorithm is 5 % faster. More than that is no near miss:
-      // this call is far from what was measured.
+      // A choice stays unless another algorithm is 5 % faster. A larger gain shows that this call
+      // is far from the measurements.
       const double gain = 100 * (*found->time_s / *fastest.time_s - 1);
       why_ += gain < 10 ? fmt::format("; {} is {:.1f} % faster here, which is not worth changing",
                                       name_of(fastest), gain)

@@ -35,7 +35,7 @@ Text heading(const Plan& plan) {
              format_bytes(plan.call.bytes), link_text(plan.parameters));
 }
 
-// Returns the candidate that was asked for by name, or nullptr.
+// Returns the candidate that the user named, or nullptr.
 const Candidate* asked_in(const Plan& plan) {
   const auto found = std::find_if(plan.candidates.begin(), plan.candidates.end(),
                                   [](const Candidate& candidate) { return candidate.is_asked; });
@@ -108,8 +108,8 @@ bool is_slower(const Candidate& one, const Candidate& best) {
   return one.time_s - best.time_s > 1e-12 * one.time_s;
 }
 
-// The ring, which everybody knows; where it is the best, or cannot serve, the first that takes
-// longer: a tie explains nothing.
+// Returns the ring, which everybody knows. If it is the fastest, or does not support the call,
+// returns the first slower algorithm, because a tie explains nothing.
 const Candidate& compared(const Plan& plan) {
   const auto others = plan.candidates.begin() + 1;
   const auto ring = std::find_if(others, plan.candidates.end(),

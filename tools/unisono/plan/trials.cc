@@ -26,7 +26,7 @@ std::string percent(double part) {
   return fmt::format("{:.1f} %", 100 * part);
 }
 
-// Without the rows that say how ranks wait, or how many threads they have.
+// Leaves out rows with a wait policy or a number of threads.
 network_model::Table table_of_algorithms(const std::string& path, network_model::Table table,
                                          std::vector<Account>& accounts) {
   const auto others =
@@ -45,7 +45,7 @@ network_model::Table table_of_algorithms(const std::string& path, network_model:
   return table;
 }
 
-// Throws UsageError for a file that is no table.
+// Throws UsageError for a file that is not a table.
 void refuse_other_files(const std::string& path, const std::string& text) {
   const std::string foreign = foreign_file(text);
   if (!foreign.empty() || begins_as_json(text)) {

@@ -16,29 +16,29 @@ namespace unisono::cli {
 
 // Returns the operand's and -n's information for logs that lack it.
 network_model::LogQuestion log_question_of(const Arguments& arguments);
-// A table, or what a benchmark printed; the account is added. Throws UsageError.
+// Reads a table, or the output of a benchmark, and adds the account. Throws UsageError.
 network_model::Table load_table(const std::string& path, const network_model::LogQuestion& question,
                                 std::vector<Account>& accounts);
-// Why rows are left out.
+// Reasons for leaving rows out.
 inline constexpr const char* kOtherMachines = "of other machines";
 // Prints the accounts of tables and logs, at the end of the output.
 void print_accounts(const std::vector<Account>& accounts);
 void add_accounts(nlohmann::ordered_json& json, const std::vector<Account>& accounts);
-// All machines of a table, or that of --only. Throws UsageError.
+// Returns all machines of a table, or the machine of --only. Throws UsageError.
 std::vector<std::string> machines_of(const network_model::Table& table, const Arguments& arguments);
-// The rows of other machines are not used.
+// Counts the rows of other machines as left out.
 void leave_out_others(const network_model::Table& table, const std::vector<std::string>& machines,
                       Account& account);
-// "33 rows: all_reduce, 2 4 8 ranks, 1 MiB to 1 GiB". REQUIRES: there are some.
+// "33 rows: all_reduce, 2 4 8 ranks, 1 MiB to 1 GiB". REQUIRES: there is a row.
 std::string rows_text(const std::vector<cost::Point>& points);
 
-// One way of testing a fit: what was left out, and how far off it was there.
+// One test of a fit: the rows that were left out, and the error on them.
 struct Trial {
   std::string name;
   network_model::Errors errors;
 };
 
-// Unless nothing was predicted.
+// Adds a trial, unless nothing was predicted.
 void add_trial(std::vector<Trial>& trials, std::string name, network_model::Errors errors);
 void print_trials(const std::vector<Trial>& trials);
 nlohmann::ordered_json trials_json(const std::vector<Trial>& trials);

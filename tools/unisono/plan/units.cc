@@ -1,4 +1,4 @@
-// Reading and writing times, sizes and links.
+// Reads and writes times, sizes and links.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr Unit kRates[] = {{"MB/s", 1e6},        {"GB/s", 1e9},          {"TB/s"
                            {"Mbit/s", 1e6 / 8},  {"Gbit/s", 1e9 / 8},    {"Tbit/s", 1e12 / 8},
                            {"MiB/s", 1048576.0}, {"GiB/s", 1073741824.0}};
 
-// A number and one of the units; nullopt if it is none, or not above 0 (times may be 0).
+// Parses a number with one of the units; nullopt if it is invalid, or not above 0 (times may be 0).
 std::optional<double> quantity(std::string_view text, std::span<const Unit> units) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kMostTimelineRanks = 4096;  // as a page reads
+constexpr int kMostTimelineRanks = 4096;  // the limit of the page
 constexpr const char* kWorld = "world";
 
 // A group of columns of one length.
@@ -29,7 +29,7 @@ class ColumnTable {
               std::initializer_list<const char*> columns, std::size_t optional = 0)
       : name_(name) {
     if (!document.contains(name)) {
-      return;  // not every recording has all of them
+      return;  // a recording may lack some of them
     }
     const ordered_json& group = document[name];
     for (const char* column : columns) {
@@ -54,7 +54,7 @@ class ColumnTable {
   double number(const char* column, std::size_t row) const {
     return number_of(at(column, row), place(column, row));
   }
-  // Returns a number as it is in the column, for readers of the result.
+  // Returns a number of the column unchanged, for readers of the result.
   ordered_json figure(const char* column, std::size_t row) const {
     return columns_.contains(column) ? plain_number(number(column, row)) : ordered_json(0);
   }
@@ -86,9 +86,9 @@ class ColumnTable {
   std::size_t rows_ = 0;
 };
 
-// Readers multiply by 1000 and cut off what is not a whole nanosecond, for beginnings and durations
-// each by itself. What is a nanosecond too short so lets a slice end before what is in it, and that
-// is left out then.
+// Rounds a time for readers, which multiply beginnings and durations separately by 1000 and cut off
+// fractions of a nanosecond. Without this, a slice could end a nanosecond before a slice inside it,
+// and the reader would drop the inner slice.
 ordered_json trace_us(double us) {
   const double ns = std::round(us * 1000);
   double shown = ns / 1000;
@@ -98,8 +98,9 @@ ordered_json trace_us(double us) {
   return plain_number(shown);
 }
 
-// A row of the result, and where it belongs: in the order of time, of the same moment first slices,
-// the outer one before what is in it, then arrows, which take the latest slice for theirs.
+// A row of the result, with its sort key. Rows are sorted by time. At the same time slices come
+// first, outer slices before inner ones; arrows follow, because readers attach an arrow to the
+// latest slice.
 struct TimelineRow {
   enum class Kind : std::uint8_t { name, slice, departure, arrival };
   Kind kind = Kind::name;
@@ -112,10 +113,10 @@ struct TimelineRow {
   }
 };
 
-// The tracks of one group on one rank. In a track slices are one after the other, or inside.
+// The tracks of one group on one rank. Slices of a track follow one another, or are nested.
 struct Tracks {
   int first = 0;
-  std::vector<double> ends = {0};  // of the latest pass in each
+  std::vector<double> ends = {0};  // the end of the latest pass in each track
 };
 
 class Writer {
@@ -167,7 +168,7 @@ class Writer {
     for (TimelineRow& row : rows_) {
       events.push_back(std::move(row.json));
     }
-    // Without displayTimeUnit: there are readers that take it for the unit of all times.
+    // displayTimeUnit is left out, because some readers take it for the unit of all times.
     return {{"traceEvents", std::move(events)}, {"otherData", std::move(other)}};
   }
 
@@ -179,8 +180,9 @@ class Writer {
                               {"name", what},
                               {"args", std::move(arguments)}}});
   }
-  // A number that no other track has, on whatever rank, and no rank: readers look names up by it
-  // alone. The first track of a rank is its main one.
+  // Returns a number that no other track of any rank has, and that is not the number of a rank,
+  // because readers look up names by this number alone. The first track of a rank is its main
+  // track.
   int new_track(int rank, const std::string& text) {
     const bool is_first = tracks_of_[rank]++ == 0;
     const int track = is_first ? ranks_ + rank : 2 * ranks_ + further_tracks_++;
@@ -195,7 +197,7 @@ class Writer {
     }
     return found->second;
   }
-  // A track of the group in which nothing goes on at this time.
+  // Returns a track of the group that is free at this time.
   int free_track(int rank, const std::string& group, double start, double end) {
     Tracks& all = tracks(rank, group);
     std::size_t place = 0;
@@ -323,8 +325,9 @@ class Writer {
     }
   }
 
-  // From the beginning of the slice that sends to the beginning of the one that takes; to just
-  // before its end, where the next one may begin, if the receiver waited in it.
+  // Draws arrows from the beginning of the sending slice to the beginning of the receiving slice.
+  // If the receiver waited in its slice, the arrow leads to a point just before the end of it,
+  // because the next slice may begin at the end.
   void add_arrows() {
     for (std::size_t row = 0; row < messages_.rows(); ++row) {
       const int from = messages_.whole("from", row, ranks_ - 1);
@@ -361,7 +364,7 @@ class Writer {
   ColumnTable transfers_;
   ColumnTable messages_;
   double latest_ = 0;
-  std::vector<double> until_;  // by rank: when its process ended; empty: not known
+  std::vector<double> until_;  // by rank: when its process ended; empty: unknown
   std::vector<TimelineRow> rows_;
   std::map<std::pair<int, std::string>, Tracks> tracks_;
   std::map<std::pair<int, std::string>, std::vector<int>> extra_;

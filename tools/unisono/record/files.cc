@@ -17,7 +17,7 @@
 namespace unisono::cli {
 namespace {
 
-// More than a rank makes.
+// Larger than any recording of a rank.
 constexpr off_t kLargestFile = off_t{2} << 30;
 
 }  // namespace

@@ -20,9 +20,9 @@ std::string label_of(const trace::Timeline::Operation& operation) {
   return fmt::format("{} #{}", operation.group, operation.what->number);
 }
 
-// Ranks whose latest operation had not ended, one line for each that they were in, and for how long
-// the longest of them had been, at `until_ns` (NaN: until its process ended). `world`: only of this
-// one; negative: of all.
+// Adds the operations that had not ended, one line each with their ranks and the longest time that
+// one of these had been in the operation, at `until_ns` (NaN: when its process ended). `world`:
+// only operations of this world; negative: of all worlds.
 void add_unfinished(const trace::Timeline& timeline, const std::vector<int>& culprits, int world,
                     double until_ns, Finding& result) {
   std::map<std::string, std::vector<int>> in;
@@ -53,7 +53,8 @@ void add_unfinished(const trace::Timeline& timeline, const std::vector<int>& cul
   result.waited_s = longest_ns / 1e9;
 }
 
-// A rank that was stopped with all the others: that one of them saw it go is no cause of anything.
+// Returns true for a rank that the launcher stopped with all others: an error of a rank that saw it
+// end is not the cause.
 bool is_after_the_stop(const trace::Timeline::Abort& abort, const JobEnd& end) {
   return abort.what.code == ErrorCode::peer_lost &&
          std::find(end.stopped.begin(), end.stopped.end(), abort.what.culprit) != end.stopped.end();
@@ -115,9 +116,9 @@ Finding* loss_of(int rank, std::vector<Finding>& findings) {
   return found == findings.end() ? nullptr : &*found;
 }
 
-// Adds ranks that ended by a signal, and those that left nothing.
+// Adds ranks that a signal ended, and ranks without a record.
 void add_lost(const trace::Timeline& timeline, const JobEnd& end, std::vector<Finding>& findings) {
-  const bool is_said = !findings.empty();  // who was in what
+  const bool is_said = !findings.empty();  // the findings already name the operations
   for (const auto& [rank, hint] : end.gone) {
     const bool by_chaos =
         std::find(end.by_chaos.begin(), end.by_chaos.end(), rank) != end.by_chaos.end();
@@ -177,7 +178,8 @@ Missing missing_of(const std::vector<std::uint64_t>& by_rank) {
   return result;
 }
 
-// The beginning of the recording is not here: because ranks have no room for it, or the document.
+// Reports that the beginning of the recording is missing, because the ranks or the document had no
+// room for it.
 void add_dropped(const std::vector<trace::RankRecord>& records, const trace::Timeline& timeline,
                  std::size_t most_rows, std::vector<Finding>& findings) {
   if (const Missing dropped = missing_of(timeline.dropped); dropped.events != 0) {
@@ -209,7 +211,7 @@ void add_dropped(const std::vector<trace::RankRecord>& records, const trace::Tim
   }
 }
 
-// A rank has room for the names of so many groups.
+// Reports groups without a name: a rank has room for a limited number of names.
 void add_unrecorded(const std::vector<trace::RankRecord>& records, std::vector<Finding>& findings) {
   for (const trace::RankRecord& record : records) {
     if (record.unrecorded_groups > 0) {
@@ -247,8 +249,8 @@ std::vector<std::string> operations_of(const trace::Timeline& timeline, const Fi
 std::vector<Finding> findings_of(const std::vector<trace::RankRecord>& records,
                                  const trace::Timeline& timeline, const JobEnd& end,
                                  std::size_t most_rows) {
-  // The launcher that stopped the job looked at it while it still ran, and so knows more than its
-  // ranks.
+  // If the launcher stopped the job, it examined the job while it still ran, so it knows more than
+  // the ranks.
   std::vector<Finding> findings = end.findings;
   for (Finding& each : findings) {
     each.operations = operations_of(timeline, each);

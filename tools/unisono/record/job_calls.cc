@@ -38,7 +38,7 @@ void read_groups(const ordered_json& trace, JobCalls& job) {
   }
 }
 
-// The column of texts; empty where there is none.
+// Returns a text of a column; empty if there is none.
 std::string text_at(const ordered_json& ops, const char* column, std::size_t row) {
   if (!ops.contains(column) || !ops[column].at(row).is_string()) {
     return {};

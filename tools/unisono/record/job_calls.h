@@ -1,5 +1,5 @@
-// The calls of a job's ranks, whichever program recorded them: the input of a verdict (verdict.h)
-// and of a simulation of changes (what_if.h).
+// The calls of a job's ranks, recorded by any program: the input of a verdict (verdict.h) and of a
+// simulation of changes (what_if.h).
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ inline constexpr double kUnknownUs = std::numeric_limits<double>::quiet_NaN();
 
 struct JobCall {
   int rank = 0;
-  int group = 0;                  // in JobCalls::groups
-  int number = 0;                 // in the group: ranks with the same number meet in one operation
-  std::int64_t shown = 0;         // the number that its library gave it
-  int what = 0;                   // in JobCalls::names: "all_reduce"
-  int dtype = 0;                  // in JobCalls::names
-  double bytes = 0;               // the larger of what a rank sends and receives
-  double received = 0;            // bytes; 0: unknown
-  double issued_us = kUnknownUs;  // when the host asked for it; a device may run it later
+  int group = 0;           // in JobCalls::groups
+  int number = 0;          // in the group: calls of ranks with the same number are one operation
+  std::int64_t shown = 0;  // the number that the library gave the call
+  int what = 0;            // in JobCalls::names: "all_reduce"
+  int dtype = 0;           // in JobCalls::names
+  double bytes = 0;        // the larger of what a rank sends and receives
+  double received = 0;     // bytes; 0: unknown
+  double issued_us = kUnknownUs;  // when the host issued it; a device may run it later
   double start_us = kUnknownUs;
-  double took_us = kUnknownUs;  // exact, where the ends are only times at which somebody looked
+  double took_us = kUnknownUs;  // exact duration, if the ends are only times of a watchdog
   double end_us = kUnknownUs;
   bool is_begun = true;  // false: a device has not reached it
   bool is_ended = true;
@@ -36,24 +36,24 @@ struct JobGroup {
   std::string name = {};
   std::string axis = {};  // groups of one axis do the same work: "mesh_tp"
   std::vector<int> members = {};
-  bool is_message = false;  // of a sender and a receiver
+  bool is_message = false;  // a pair of a sender and a receiver
 };
 
 class JobCalls {
  public:
   int ranks = 0;
-  bool has_times = true;        // else only the order of the calls is known
+  bool has_times = true;        // false: only the order of the calls is known
   bool is_of_launches = false;  // the times are those of launches, not of the work on the device
   std::vector<JobGroup> groups = {};
   std::vector<std::string> names = {};
   std::vector<std::string> hosts = {};           // by rank; empty: unknown
-  std::vector<std::vector<JobCall>> calls = {};  // by rank, in the order in which it made them
+  std::vector<std::vector<JobCall>> calls = {};  // by rank, in the order of the calls
   std::vector<bool> has_record = {};             // by rank
-  // By rank: its record has lost calls before its first one.
+  // By rank: calls before the first one of its record were lost.
   std::vector<bool> has_lost = {};
 
   int name_of(std::string_view text);
-  // Adds the group unless it is there; a new one has no members.
+  // Returns the group of this name, and adds one without members if there is none.
   int group_of(const std::string& name);
   std::string what(const JobCall& call) const { return names[static_cast<std::size_t>(call.what)]; }
   const JobGroup& group(const JobCall& call) const {
@@ -72,11 +72,11 @@ struct JobMeeting {
   std::vector<const JobCall*> calls = {};  // by rank
   const JobCall& first() const { return *calls.front(); }
 };
-// All of them, sorted by group and number. `job` must outlive them.
+// Returns all operations, sorted by group and number. `job` must outlive them.
 std::vector<JobMeeting> meetings_of(const JobCalls& job);
 
-// The calls of a unisono.trace/1. Throws UsageError and what nlohmann::json does where the
-// recording is not whole.
+// Returns the calls of a unisono.trace/1. Throws UsageError, or an exception of nlohmann::json, if
+// the recording is incomplete.
 JobCalls job_calls_of(const nlohmann::ordered_json& trace);
 
 }  // namespace unisono::cli

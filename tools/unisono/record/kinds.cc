@@ -17,7 +17,7 @@ constexpr std::string_view kFormat = "unisono.trace/";
 constexpr int kVersion = 1;
 constexpr std::string_view kHowToMake = "unisono run --record FILE makes a recording";
 
-// Returns true if there are bytes that do not occur in text.
+// Returns true if the bytes cannot be text.
 bool is_binary(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);

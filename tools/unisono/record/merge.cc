@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 using trace::recording::EventKind;
 
-// An end that did not come.
+// Returns the time of an end; null if it did not come.
 ordered_json end_us(double ns) {
   return ns < 0 ? ordered_json() : us_of_ns(ns);
 }
@@ -44,7 +44,7 @@ ordered_json columns(std::initializer_list<const char*> names) {
   return group;
 }
 
-// A column that is there where something has a label.
+// Adds the column of labels if a row has one.
 template <typename Rows>
 void add_labels(ordered_json& columns, const Rows& rows) {
   if (std::all_of(rows.begin(), rows.end(),
@@ -102,7 +102,7 @@ ordered_json messages_of(const trace::Timeline& timeline) {
   return messages;
 }
 
-// Before a pass begins its rank had nothing to do since the one before it ended.
+// A rank was idle from the end of one pass to the beginning of the next.
 ordered_json events_of(const trace::Timeline& timeline) {
   ordered_json events =
       columns({"op", "kind", "step", "peer", "bytes", "start_us", "end_us", "waited_us"});

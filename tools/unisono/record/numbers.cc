@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 constexpr int kLeastRank = std::numeric_limits<int>::min();
 constexpr int kMostRank = std::numeric_limits<int>::max();
 
-// A cast of a double that does not fit is undefined, so the range comes first.
+// Checks the range first, because a cast of a double that does not fit is undefined.
 std::optional<std::int64_t> whole_within(const ordered_json& value, std::int64_t least,
                                          std::int64_t most) {
   if (value.is_number_float()) {

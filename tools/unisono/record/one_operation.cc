@@ -21,7 +21,7 @@ using nlohmann::ordered_json;
 constexpr std::string_view kFindings = "findings";
 constexpr std::int64_t kMostNumber = std::numeric_limits<std::int64_t>::max();
 
-// The rows of a group of columns that are wanted.
+// Returns the requested rows of a group of columns.
 ordered_json rows_of(const ordered_json& group, const std::vector<std::size_t>& rows) {
   ordered_json result = ordered_json::object();
   for (const auto& [name, column] : group.items()) {
@@ -59,7 +59,7 @@ std::string text_in(const ordered_json& ops, const char* column, std::size_t row
   return ops.contains(column) ? ops.at(column).at(row).get<std::string>() : absent;
 }
 
-// "world has #12 to #19, ranks 0,2 has #3": of each group the first and the last.
+// "world has #12 to #19, ranks 0,2 has #3": the first and the last operation of each group.
 std::string what_is_there(const ordered_json& ops) {
   constexpr std::size_t kMostGroups = 8;
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> groups;
@@ -120,7 +120,7 @@ ordered_json findings_of(const ordered_json& trace, const std::string& label) {
   return result;
 }
 
-// Returns the ranks' events in it.
+// Returns the ranks' events in the operation.
 ordered_json events_of(const ordered_json& trace, const std::vector<std::size_t>& rows) {
   std::map<std::int64_t, std::size_t> places;
   for (const std::size_t row : rows) {

@@ -37,7 +37,7 @@ struct ReplayAction {
   enum class What : std::uint8_t { begins, passes, ends };
   double at_us = 0;
   What what = What::begins;
-  RecordedCall* call = nullptr;  // nullptr: of a transfer
+  RecordedCall* call = nullptr;  // nullptr: the action belongs to a transfer
   int rank = 0;                  // of the group
   ReplayedPass pass = {};
   const PlayedTransfer* transfer = nullptr;
@@ -132,8 +132,8 @@ class Replayer {
         .bytes = count_at(trace_, "events", "bytes", i)};
   }
 
-  // Does the next deed: the earliest of those that can be done. A rank reads the clock after it has
-  // sent, and may be late with that.
+  // Performs the earliest possible action. A rank reads the clock after it has sent, so its time
+  // may be late.
   bool step() {
     std::vector<std::deque<ReplayAction>*> busy;
     for (auto& [rank, queue] : queues_) {
@@ -224,8 +224,9 @@ class Replayer {
     const auto found = queues_.find(world_rank);
     return found == queues_.end() || found->second.empty();
   }
-  // A rank that was killed may have sent a message and not have written that down. Returns how many
-  // messages were sent: it may have had to wait for another rank that was killed.
+  // Sends messages for a rank that was killed, because it may have died after sending a message and
+  // before recording it. Returns the number of messages that were sent; the rank may have waited
+  // for another rank that was killed.
   std::size_t send_for_the_dead(const ReplayAction& deed) {
     if (deed.what != ReplayAction::What::passes || deed.pass.kind == EventKind::send) {
       return 0;
@@ -290,7 +291,7 @@ void fill_input(std::span<std::byte> input, std::size_t element, int rank, std::
   for (std::size_t i = 0; i < input.size(); ++i) {
     input[i] = static_cast<std::byte>(scramble(seed + i / 8) >> i % 8 * 8);
     if (i % element == element - 1) {
-      input[i] &= std::byte{0xbf};  // of a float: an exponent that is not the highest
+      input[i] &= std::byte{0xbf};  // floats get an exponent below the highest one
     }
   }
 }

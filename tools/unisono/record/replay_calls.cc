@@ -31,7 +31,7 @@ bool is_in_parts(Collective collective) {
   return cut_of(collective) != VectorCut::none && !is_v_form(collective);
 }
 
-// As in Call, from the longer of a rank's two buffers.
+// Returns the count as in Call, from the longer buffer of a rank.
 std::size_t count_of(const RecordedCall& call, bool is_root, std::uint64_t bytes) {
   const Collective collective = call.call.collective;
   const bool has_all = is_in_parts(collective) && (is_root || !is_rooted(collective));
@@ -115,7 +115,7 @@ RecordedCalls::RecordedCalls(const ordered_json& trace) : trace_(trace), ops_(tr
   }
 }
 
-// From the events. All collectives of a group use the same lanes.
+// Finds the peers in the events. All collectives of a group use the same lanes.
 void RecordedCalls::read_peers() {
   const ordered_json& events = trace_.at("events");
   for (std::size_t i = 0; i < events.at("op").size(); ++i) {
@@ -132,7 +132,7 @@ void RecordedCalls::read_peers() {
   }
 }
 
-// Says why it cannot be played, or nothing.
+// Returns why the call cannot be replayed; empty: it can.
 std::string RecordedCalls::prepare(RecordedCall& call) const {
   const std::size_t first = call.parts.begin()->second.row;
   const auto text = [&](const char* column) {
@@ -198,7 +198,7 @@ std::string RecordedCalls::prepare(RecordedCall& call) const {
   return measure(call);
 }
 
-// Says why its buffers cannot be made, or nothing.
+// Returns why the buffers cannot be made; empty: they can.
 std::string RecordedCalls::measure(RecordedCall& call) const {
   std::optional<std::size_t> count;
   for (const auto& [rank, part] : call.parts) {
@@ -220,7 +220,7 @@ std::string RecordedCalls::measure(RecordedCall& call) const {
   return "";
 }
 
-// And not: it did not get there.
+// Returns false if the rank did not reach the call.
 bool RecordedCalls::has_dropped(const RecordedCall& call, int rank) const {
   const int world_rank = call.world_rank(rank);
   const auto latest = latest_.find({call.group, world_rank});

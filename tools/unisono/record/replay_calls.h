@@ -1,4 +1,4 @@
-// The collectives of a recording, put together from what their ranks recorded, for replay.h.
+// The collectives of a recording, assembled from the recordings of their ranks, for replay.h.
 #pragma once
 
 #include <cstddef>
@@ -27,33 +27,34 @@ struct RecordedCall {
   };
   std::string group = {};
   std::uint64_t number = 0;
-  std::vector<int> members = {};   // ranks of the world
-  std::map<int, Part> parts = {};  // by rank of the group; a rank that did not get there has none
-  std::string left_out = {};       // why it cannot be played; empty: it can
+  std::vector<int> members = {};  // ranks of the world
+  std::map<int, Part> parts =
+      {};                     // by rank of the group; none for a rank that did not reach the call
+  std::string left_out = {};  // why it cannot be replayed; empty: it can
 
   engine::ReplayedCall call = {};
   std::string algorithm = {};
   Shape shape = {};
-  std::unique_ptr<engine::ReplayedOperation> run = {};  // while it is played
+  std::unique_ptr<engine::ReplayedOperation> run = {};  // during the replay
   std::size_t open = 0;                                 // parts that have not ended
 
   int world_rank(int rank) const { return members[static_cast<std::size_t>(rank)]; }
-  // The rank of the group; -1: it has no such member.
+  // Returns the rank in the group; -1: it has no such member.
   int member(int world_rank) const;
   std::string label() const;  // "world #12 all_reduce"
-  // REQUIRES: it can be played.
+  // REQUIRES: the call can be replayed.
   void make_run();
 };
 
-// A rank's part in one of them.
+// A rank's part in a call.
 struct RecordedRow {
-  RecordedCall* call = nullptr;  // nullptr: its group does not have the rank
+  RecordedCall* call = nullptr;  // nullptr: the group does not contain the rank
   int rank = 0;                  // of the group
 };
 
 class RecordedCalls {
  public:
-  // Throws what nlohmann::json does, where the trace is not whole.
+  // Throws an exception of nlohmann::json if the trace is incomplete.
   explicit RecordedCalls(const nlohmann::ordered_json& trace);
   RecordedCalls(const RecordedCalls&) = delete;
   RecordedCalls& operator=(const RecordedCalls&) = delete;
@@ -72,7 +73,7 @@ class RecordedCalls {
   std::map<std::pair<std::string, std::uint64_t>, RecordedCall> calls_;
   std::vector<RecordedRow> rows_;
   std::map<std::pair<std::string, int>, std::uint64_t> latest_;  // number, by group and rank
-  std::map<std::string, bool> multicast_;                        // by group: its lanes can
+  std::map<std::string, bool> multicast_;  // by group: its lanes support multicast
 };
 
 }  // namespace unisono::cli

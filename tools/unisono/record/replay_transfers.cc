@@ -75,7 +75,7 @@ std::vector<std::string> PlayedTransfers::waits() const {
     }
     Count& count = left[one.key];
     const auto& [group, from, to, tag] = one.key;
-    // The newest: those before have what came.
+    // Only the newest calls wait: earlier ones are matched with the calls of the other end.
     if (one.sends ? count.sent-- > count.awaited : count.awaited-- > count.sent) {
       texts.push_back(fmt::format("rank {} waits for {} to {}, tag {} in {}", one.rank(),
                                   one.peer() < 0 ? "any rank" : fmt::format("rank {}", one.peer()),

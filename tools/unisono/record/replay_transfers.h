@@ -1,5 +1,6 @@
-// The send and recv of a recording, for replay.h. Only their order is played: nothing is received
-// before it is sent. When a send has been taken is not recorded, so it may end at any time.
+// The send and recv calls of a recording, for replay.h. Only their order is replayed: nothing is
+// received before it is sent. The recording does not contain the time at which a sent message is
+// received, so a send may end at any time.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 namespace unisono::cli {
 
 struct PlayedTransfer {
-  // A group, who sends, who receives (-1: from any, and nobody has sent it yet), a tag.
+  // Group, sender, receiver (-1: a receive from any rank, without a matching send yet), tag.
   using Key = std::tuple<std::string, int, int, std::int64_t>;
   Key key = {};
   bool sends = false;
@@ -28,8 +29,8 @@ struct PlayedTransfer {
 
 class PlayedTransfers {
  public:
-  // A recording may have none. Throws UsageError, or what nlohmann::json does, where it is not
-  // whole.
+  // A recording may have no transfers. Throws UsageError, or an exception of nlohmann::json, if it
+  // is incomplete.
   explicit PlayedTransfers(const nlohmann::ordered_json& trace);
 
   // The transfers that can be replayed: those of ranks with complete recordings.
@@ -37,15 +38,15 @@ class PlayedTransfers {
   int left_out() const { return left_out_; }
 
   void begin(const PlayedTransfer& transfer);
-  // False: it receives what nobody has sent yet.
+  // Returns false for a receive without a matching send yet.
   bool end(const PlayedTransfer& transfer);
-  // "rank 0 waits for rank 2 to send, tag 3 in world": of those that have begun.
+  // "rank 0 waits for rank 2 to send, tag 3 in world": for transfers that have begun.
   std::vector<std::string> waits() const;
 
  private:
   struct Count {
     int sent = 0;
-    int awaited = 0;  // begun by the receiver, who need not have it
+    int awaited = 0;  // receives that have begun
     int received = 0;
   };
   std::vector<PlayedTransfer> transfers_;

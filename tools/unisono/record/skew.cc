@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kBuckets = 24;
 
-// One operation over its ranks, in the order in which they began it.
+// One operation, with its ranks in the order in which they began it.
 struct Operation {
   std::string label = {};
   std::string purpose = {};                        // the program's own label
@@ -57,7 +57,7 @@ std::vector<Operation> operations_of(const ordered_json& trace) {
   return operations;
 }
 
-// By rank: by how much its clock may be off; infinite where that is not known.
+// The uncertainty of each rank's clock; infinite if it is unknown.
 class Uncertainty {
  public:
   explicit Uncertainty(const ordered_json& trace)
@@ -84,9 +84,9 @@ double lateness(const Operation& operation, const Uncertainty& clocks) {
   return late > clocks.of(last, before) ? late : 0;
 }
 
-// The beginning of the stretch up to the end in which the rank was last more often than not: where
-// the sum of +1 and -1 from there on is the greatest. That it is last in the last operation alone
-// says nothing yet.
+// Returns the beginning of the period, up to the end of the recording, in which the rank was last
+// in most operations. It maximises the sum from there on, which counts +1 for last and -1
+// otherwise. Being last only in the last operation does not count.
 std::size_t begin_of_lateness(const std::vector<Operation>& operations, int rank,
                               const Uncertainty& clocks) {
   std::size_t begin = operations.size();

@@ -15,7 +15,7 @@ namespace unisono::cli {
 namespace {
 
 constexpr double kSmallBytes = 65'536;
-constexpr std::size_t kLeastOperations = 20;  // fewer are too few to tell what is usual
+constexpr std::size_t kLeastOperations = 20;  // fewer do not show what is usual
 
 // An operation that all members of its group have ended.
 struct EndedOperation {
@@ -23,7 +23,7 @@ struct EndedOperation {
   double moving_us = 0;   // of the rank that came last: it waits for nobody
   double waiting_us = 0;  // the mean of the ranks
   int last = -1;          // the rank that came last
-  double saved_us = 0;    // what the others waited for it beyond the rank before it
+  double saved_us = 0;    // how much longer the others waited for it than for the rank before it
 };
 
 std::string percent(double part) {
@@ -51,7 +51,7 @@ class Slow {
     std::ranges::stable_sort(
         all, [](const Finding& a, const Finding& b) { return a.waited_s > b.waited_s; });
     if (all.size() > 1 && all.front().kind == "moving straggler" && all[1].kind != "small calls") {
-      std::swap(all[0], all[1]);  // a cause that is known explains waiting that is not
+      std::swap(all[0], all[1]);  // a finding with a known cause explains one without
     }
     all.resize(std::min<std::size_t>(all.size(), 1));
     return all;
@@ -114,7 +114,7 @@ class Slow {
 
   double share(double us) const { return us / span_us_; }
 
-  // Ranks that take clearly longer between their calls than the others do.
+  // Finds ranks that take clearly longer between their calls than the others.
   Finding slow_rank() const {
     double most = 0;
     for (const Rank& rank : ranks_) {
@@ -135,7 +135,7 @@ class Slow {
     }
     const JobCall* const since = slow_since(culprits.front());
     if (since == nullptr) {
-      return {};  // now and then, as others are
+      return {};  // only occasionally, like other ranks
     }
     const bool is_host = is_late_to_issue(culprits.front(), most);
     Finding finding{.kind = is_host ? "slow host" : "slow compute", .ranks = culprits};
@@ -160,7 +160,7 @@ class Slow {
     return finding;
   }
 
-  // Returns the rank's lateness at each of its operations, against most members, in order.
+  // Returns the rank's lateness at each of its operations, compared with most members, in order.
   std::vector<std::pair<const JobCall*, double>> lateness_of(int rank) const {
     std::vector<std::pair<const JobCall*, double>> late;
     for (const EndedOperation& operation : operations_) {
@@ -181,7 +181,7 @@ class Slow {
     return late;
   }
 
-  // Returns the rank's call since which it is late all the time; nullptr: it is so now and then.
+  // Returns the rank's call since which it is always late; nullptr: it is late only sometimes.
   const JobCall* slow_since(int rank) const {
     constexpr std::size_t kWindows = 16;
     const auto late = lateness_of(rank);
@@ -222,8 +222,9 @@ class Slow {
         say("since {}, {}", "自 {} 起，{}", job_.text_of(since), moment_text(since.end_us)));
   }
 
-  // Returns true if the rank's device gets its calls late. Else it reaches them later after they
-  // were asked for than the devices of the other members do, by what it computes longer.
+  // Returns true if the rank issues its calls late to its device. Otherwise the device itself
+  // computes longer: the time from the issue of a call to its start is then longer than on other
+  // members, by the additional computing time.
   bool is_late_to_issue(int rank, double longer_us) const {
     double lag_us = 0;
     bool is_known = false;
@@ -246,7 +247,7 @@ class Slow {
     return is_known && lag_us < longer_us / 2;
   }
 
-  // Groups whose operations take clearly longer than the same ones of other groups.
+  // Finds groups whose operations take clearly longer than the same operations of other groups.
   Finding slow_link() const {
     using Class = std::tuple<std::string, int, double, std::size_t>;
     std::map<Class, std::map<int, std::vector<double>>> classes;
@@ -284,7 +285,7 @@ class Slow {
   }
 
   Finding link_of(const std::map<int, double>& excess_us, double most, double factor) const {
-    std::map<int, std::size_t> in;  // by rank, of how many slow groups
+    std::map<int, std::size_t> in;  // by rank, the number of its slow groups
     std::string names;
     for (const auto& [group, us] : excess_us) {
       const JobGroup& slow = job_.groups[static_cast<std::size_t>(group)];
@@ -316,7 +317,7 @@ class Slow {
     return finding;
   }
 
-  // Many calls that move next to nothing.
+  // Finds many calls that move very little data.
   Finding small_calls() const {
     std::map<std::tuple<std::string, int>, std::pair<std::size_t, double>> kinds;
     std::size_t count = 0;
@@ -359,7 +360,7 @@ class Slow {
     return finding;
   }
 
-  // Everybody waits, and for another rank each time.
+  // Finds waiting for a different rank each time.
   Finding moving() const {
     double waiting = 0;
     double saved = 0;
@@ -394,7 +395,7 @@ class Slow {
     return finding;
   }
 
-  // Exchanges in which some ranks get much more than others.
+  // Finds exchanges in which some ranks receive much more than others.
   Finding experts() const {
     std::map<int, double> received;  // by rank
     double us = 0;
@@ -467,7 +468,7 @@ class Slow {
   const JobCalls& job_;
   std::vector<EndedOperation> operations_ = {};
   std::vector<Rank> ranks_ = {};
-  double span_us_ = 0;  // the median of the ranks
+  double span_us_ = 0;  // the median over ranks
   double own_us_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Why a job hangs: see verdict.h.
+// Finds why a job hangs: see verdict.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace unisono::cli {
 namespace {
 
-// Calls match if their collectives do, and their sizes if all ranks contribute equally.
+// Calls match if their collectives are equal, and also their sizes if all ranks contribute equally.
 using Kind = std::tuple<int, int, double>;
 
 Kind kind_of(const JobCalls& job, const JobCall& call) {
@@ -60,7 +60,7 @@ class Waits {
   const JobMeeting& meeting(const JobCall& call) const {
     return *meeting_of_.at({call.group, call.number});
   }
-  // The operations that somebody waits in, with the ranks that do.
+  // Returns the operations in which ranks wait, with these ranks.
   const std::map<std::tuple<int, int>, std::set<int>>& inside() const { return inside_; }
 
   // Members of the call's group that are not in it, and have not ended it.
@@ -87,7 +87,7 @@ class Waits {
     return job_.has_times ? call.is_ended : passed_.contains(&call);
   }
 
-  // A rank that has lost its first calls may have been in those before the first one that is left.
+  // Returns true if the call may be among the first calls of the rank, which were lost.
   bool may_be_lost(int rank, const JobCall& call) const {
     const auto at = static_cast<std::size_t>(rank);
     return job_.has_lost[at] && std::ranges::none_of(job_.calls[at], [&call](const JobCall& own) {
@@ -114,8 +114,8 @@ class Waits {
     }
   }
 
-  // Calls without times: an operation goes on once it is the next of all its members and they
-  // agree.
+  // Replays calls without times: an operation completes when it is the next call of all its members
+  // and they agree.
   void play() {
     std::vector<std::size_t> next(in_.size(), 0);
     std::map<const JobMeeting*, std::size_t> here;
@@ -157,7 +157,7 @@ double since_of(const JobCall& call) {
   return std::isnan(call.issued_us) ? call.start_us : call.issued_us;
 }
 
-// The latest moment that any rank knows of.
+// Returns the latest time in any rank's record.
 double latest_of(const JobCalls& job) {
   double latest = kUnknownUs;
   for (const std::vector<JobCall>& calls : job.calls) {
@@ -241,7 +241,7 @@ class Stuck {
     return {all.begin(), all.end()};
   }
 
-  // The operation in which others wait for the rank, the first one of several.
+  // Returns the first operation in which others wait for the rank.
   const JobCall* missed_by(int rank) const {
     const JobCall* missed = nullptr;
     for (const int other : waited_by_[static_cast<std::size_t>(rank)]) {
@@ -283,7 +283,7 @@ class Stuck {
                    : Text());
   }
 
-  // Ranks that call different things at one place.
+  // Finds ranks that call different operations at the same place.
   std::vector<Finding> disagreements() const {
     const JobMeeting* first = nullptr;
     for (const auto& [place, ranks] : waits_.inside()) {
@@ -351,9 +351,9 @@ class Stuck {
     return {finding};
   }
 
-  // Ranks that others wait for, and that wait for nobody.
+  // Finds ranks that others wait for, and that wait for nobody.
   std::vector<Finding> ends_of_chains() const {
-    std::map<int, std::size_t> ends;  // with the number of ranks that wait
+    std::map<int, std::size_t> ends;  // rank -> number of ranks that wait for it
     for (int rank = 0; rank < job_.ranks; ++rank) {
       const auto at = static_cast<std::size_t>(rank);
       if (waits_.in(rank).empty() && !waited_by_[at].empty()) {
@@ -414,12 +414,12 @@ class Stuck {
     return finding;
   }
 
-  // Returns the ranks that wait for each other; of several such sets the one that most ranks wait
-  // for.
+  // Returns the ranks that wait for each other; if there are several such sets, the set for which
+  // most ranks wait.
   std::set<int> circle() const {
     std::set<int> best;
     std::size_t most = 0;
-    std::vector<int> walk(waits_for_.size(), 0);  // the walk that came by, from 1
+    std::vector<int> walk(waits_for_.size(), 0);  // the walk that visited the rank, from 1
     for (int start = 0; start < job_.ranks; ++start) {
       int rank = start;
       while (walk[static_cast<std::size_t>(rank)] == 0 &&
@@ -441,7 +441,7 @@ class Stuck {
     return best;
   }
 
-  // The axis that a rank went into, and the call from which it did.
+  // The axis of a rank's next call, and the call before it.
   struct Step {
     std::tuple<int, int, int> from = {-1, -1, -1};  // axis, collective, number
     int to = -1;
@@ -487,7 +487,8 @@ class Stuck {
         deviating.push_back(rank);
       }
     }
-    // They all went into one operation, and all others continue if these do as they do.
+    // All of these ranks called one operation, and all others would continue if these ranks had
+    // called the same as the others.
     std::set<std::tuple<int, int>> into;
     for (const int rank : deviating) {
       into.emplace(waits_.in(rank).front()->group, waits_.in(rank).front()->number);
@@ -544,7 +545,7 @@ class Stuck {
     return finding;
   }
 
-  // All members came, and it has not ended.
+  // Finds operations that all members have begun, and that have not ended.
   std::vector<Finding> together() const {
     const JobCall* first = nullptr;
     for (int rank = 0; rank < job_.ranks; ++rank) {

@@ -24,11 +24,11 @@ namespace unisono::cli {
 //   is slow   slow compute, slow host, slow link, moving straggler, small calls, unbalanced experts
 std::vector<Finding> verdict_of(const JobCalls& job);
 
-// Parts of it, for verdict_of().
+// The two parts of verdict_of().
 std::vector<Finding> why_stuck(const JobCalls& job, const std::vector<JobMeeting>& meetings);
 std::vector<Finding> why_slow(const JobCalls& job, const std::vector<JobMeeting>& meetings);
 
-// Part of the recorded time.
+// As a share of the recorded time.
 inline constexpr double kWorthSaying = 0.05;
 
 // "2026-11-29 14:12:01 UTC", or "3.2 s after its beginning": times of a recording begin at 0.

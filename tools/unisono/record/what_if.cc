@@ -23,7 +23,8 @@ bool is_whole(const JobCalls& job, const JobMeeting& meeting) {
          });
 }
 
-// No rank leaves one of these before all have come, whatever the clocks say.
+// Returns true for operations that no rank leaves before all have arrived, even if the clocks
+// suggest otherwise.
 bool waits_for_all(const std::string& collective) {
   return collective == "all_reduce" || collective == "all_gather" || collective == "barrier" ||
          collective == "all_to_all" || collective == "reduce_scatter";
@@ -33,8 +34,8 @@ bool has(const std::vector<int>& ranks, int rank) {
   return std::ranges::find(ranks, rank) != ranks.end();
 }
 
-// The intercept of the line through the medians of each size: least squares. Below 0: one size
-// only.
+// Returns the intercept of the least-squares line through the medians of each size; below 0: there
+// is only one size.
 double intercept(const std::map<double, std::vector<double>>& us_by_bytes) {
   double count = 0;
   double x = 0;
@@ -131,7 +132,7 @@ void WhatIf::anchor_calls() {
       while (ended < by_end.size() && calls_[by_end[ended]].recorded->end_us <= call.start_us) {
         ++ended;
       }
-      // A call of no length may end where it starts, and does not come before itself.
+      // A call with a duration of 0 ends when it starts, but does not precede itself.
       std::size_t latest = ended;
       while (latest > 0 && calls_[by_end[latest - 1]].start_us >= call.start_us) {
         --latest;
@@ -172,7 +173,8 @@ void WhatIf::measure_operations() {
   }
 }
 
-// Operations of one kind take a time that no link shortens, and a time per byte.
+// Splits the time of each kind of operation into a time that no faster link shortens and a time per
+// byte.
 void WhatIf::fit_latencies() {
   using Kind = std::tuple<int, std::size_t>;  // collective, ranks
   std::map<Kind, std::map<double, std::vector<double>>> us_by_kind;
@@ -192,8 +194,8 @@ void WhatIf::fit_latencies() {
   }
 }
 
-// Gives a rank the computing of the others at the same places. Where no other rank is at the same
-// place, its computing is shortened in the same proportion as elsewhere.
+// Replaces the computing times of a rank by those of the others at the same places. At a place
+// without other ranks, its time is shortened in the same proportion as elsewhere.
 void WhatIf::replace(int rank, const std::vector<int>& without, std::vector<double>& us) const {
   double own = 0;
   double others = 0;
@@ -333,7 +335,7 @@ std::vector<int> WhatIf::stragglers() const {
       found.push_back(static_cast<int>(rank));
     }
   }
-  // More are no stragglers: the ranks do different work.
+  // If there are more, they are not stragglers: the ranks do different work.
   return found.size() > 1 && 4 * found.size() > known.size() ? std::vector<int>() : found;
 }
 
@@ -387,7 +389,8 @@ void add_transfers(const nlohmann::ordered_json& trace, JobCalls& job) {
     made.is_message = true;
     const int number = ++next[{index, one.sends}];
     if (std::isinf(one.end_us)) {
-      continue;  // its number stays free, so that those after it meet their other ends
+      continue;  // its number stays unused, so that later transfers keep the numbers of their other
+                 // ends
     }
     job.calls[static_cast<std::size_t>(one.rank())].push_back({.rank = one.rank(),
                                                                .group = index,

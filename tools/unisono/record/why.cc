@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Recordings of others have no Chinese.
+// Recordings of other programs contain no Chinese text.
 Text text_of(const std::string& english, const ordered_json& chinese, const char* key) {
   return {english, chinese.value(key, english)};
 }

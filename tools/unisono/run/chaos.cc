@@ -16,7 +16,7 @@ namespace {
 
 using chaos::FaultSpec;
 
-constexpr unsigned kMostDrawnSeed = 1'000'000;  // short enough to be told by voice
+constexpr unsigned kMostDrawnSeed = 1'000'000;  // short enough to read out
 
 int signal_of(FaultSpec::Kind kind) {
   return kind == FaultSpec::Kind::kill ? SIGKILL : kind == FaultSpec::Kind::stop ? SIGSTOP : 0;
@@ -26,7 +26,7 @@ int signal_of(FaultSpec::Kind kind) {
   throw UsageError("--chaos: " + what, detail, "unisono help run");
 }
 
-// As it is if a shell would leave it so.
+// Quotes a word unless a shell would leave it unchanged.
 std::string word_text(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=@%+";
@@ -128,7 +128,7 @@ std::optional<tcp::Address> relay_address(const chaos::Plan& plan, const std::st
         return from;
       }
     }
-  } catch (const Error&) {  // said below
+  } catch (const Error&) {  // reported below
   }
   refuse(
       fmt::format("'{}' cannot be reached from this host, where the relay between the ranks runs",

@@ -16,25 +16,26 @@ namespace unisono::cli {
 class Chaos {
  public:
   using Milliseconds = std::chrono::milliseconds;
-  // A signal that a rank shall get; 0: its connections are reset.
+  // A signal for a rank; 0: its connections are reset.
   struct ScheduledFault {
     int rank = 0;
     int signal = 0;
   };
 
-  // `relay_at`: where the ranks reach this process; none: nothing is between them.
+  // `relay_at`: the address at which the ranks reach this process; none: the ranks connect
+  // directly.
   Chaos(const chaos::Plan& plan, const std::optional<tcp::Address>& relay_at);
 
-  // For the ranks: how they find each other through it.
+  // Returns the variables with which the ranks find each other through the relay.
   std::vector<std::string> environment() const;
   // Returns the faults that are due this long after the start of the job, each once.
   std::vector<ScheduledFault> due(Milliseconds since_start);
   // REQUIRES: a ScheduledFault of signal 0 was due.
   void reset(int rank);
-  // Returns the faults that have not been due yet, by time; a rank that was to continue again
-  // counts only as stopped.
+  // Returns the faults that are not due yet, by time. A planned stop and continuation of a rank
+  // count as one fault.
   std::vector<ScheduledFault> left() const;
-  // When something will be; none: nothing is left.
+  // Returns the time of the next fault; none: no fault is left.
   std::optional<Milliseconds> next() const;
 
  private:
@@ -43,17 +44,17 @@ class Chaos {
     int rank;
     int signal;  // 0: its connections are reset
   };
-  std::vector<Event> events_;  // by time, the last first
+  std::vector<Event> events_;  // sorted by time, latest first
   std::optional<chaos::RelayServer> relay_;
 };
 
-// The plan of --chaos with all that was left to chance drawn; none: no chaos. `first_host`: of
-// --hosts, else empty. Throws UsageError.
+// Returns the plan of --chaos, with all random choices made; none: no --chaos. `first_host`: the
+// first host of --hosts, otherwise empty. Throws UsageError.
 std::optional<chaos::Plan> read_chaos(const Arguments& arguments, int ranks,
                                       const std::string& transport, const std::string& first_host);
 // Returns the address at which the job's ranks reach this process. Throws UsageError.
 std::optional<tcp::Address> relay_address(const chaos::Plan& plan, const std::string& first_host);
-// The command line that does the same again.
+// Returns the command line that repeats the same faults.
 std::string replay_command(const Arguments& arguments, const chaos::Plan& plan);
 
 }  // namespace unisono::cli

@@ -29,14 +29,14 @@ constexpr std::string_view kMark = "unisono-recording ";
 
 constexpr std::string_view kEnd = "unisono-recordings-end\n";
 
-// Precedes the folder's name.
+// The mark before the folder's name.
 constexpr std::string_view kFolder = "unisono-recording-folder ";
 
-// The shell names its folder and waits for a word. It prints the files if the word comes, and
-// removes them in any case. When the launcher is no more the word does not come, and its ranks have
-// another second to live, in which they may still make a file. What has to outlive the shell is in
-// a session of its own: see hosts.cc. mktemp makes a folder that was not there before and that
-// nobody else can enter; -O holds of no folder that somebody else has put in its place.
+// The shell prints the name of its folder and waits for a word on its input. If the word arrives,
+// it prints the files; it removes them in any case. If the launcher has died, the word does not
+// arrive, and its ranks may still create a file during one more second. The part that must outlive
+// the shell has its own session: see hosts.cc. mktemp creates a new folder that no other user can
+// enter; -O rejects a folder that another user has put in its place.
 std::string shell_script(const std::string& folder) {
   return "{\n"
          "exec 3<&0\n"
@@ -74,8 +74,8 @@ bool has_line_with(std::string_view printed, std::string_view mark) {
   return at != std::string_view::npos && printed.find('\n', at) != std::string_view::npos;
 }
 
-// All that the program prints until it ends, or until a line with the mark, or until the deadline.
-// False: it has not ended.
+// Reads the program's output until it ends, until a line with the mark, or until the deadline.
+// Returns false if it has not ended.
 bool read_all(int fd, Clock::time_point deadline, std::string& printed,
               std::string_view mark = {}) {
   std::array<char, 65536> buffer;
@@ -173,7 +173,7 @@ RemoteFolders::RemoteShell RemoteFolders::start(const std::vector<std::string>& 
 
 void RemoteFolders::await_folder(RemoteShell& shell, Clock::time_point deadline,
                                  const Console& console) {
-  std::string printed;  // a login may say other things before
+  std::string printed;  // a login may print other text before
   const bool ended = read_all(shell.out.get(), deadline, printed, kFolder);
   if (has_line_with(printed, kFolder)) {
     const std::size_t begin = printed.find(kFolder) + kFolder.size();
@@ -197,7 +197,7 @@ std::string RemoteFolders::folder_of(const RemoteRank& rank) const {
   return shell == shells_.end() ? "" : shell->folder;
 }
 
-// The end of its input is a word, too.
+// The end of its input has the same effect as the word.
 void RemoteFolders::end(RemoteShell& shell) {
   shell.input.reset();
   if (shell.pid > 0) {
@@ -221,7 +221,7 @@ RemoteFolders::Answer RemoteFolders::ask(RemoteShell& shell, Clock::time_point d
   return answer;
 }
 
-// If no other shell can be started, it reports that.
+// Reports it if no other shell can be started.
 RemoteFolders::Answer RemoteFolders::ask_again(const RemoteShell& shell,
                                                Clock::time_point deadline) {
   try {
@@ -234,13 +234,13 @@ RemoteFolders::Answer RemoteFolders::ask_again(const RemoteShell& shell,
   }
 }
 
-// A connection that was idle for long may be no more: then it is asked once more. But a shell that
-// read the word, or the end of its input, has removed the folder: that another one finds nothing
-// there does not mean that nothing was recorded.
+// Asks again through a new connection, because a connection that was idle for a long time may be
+// broken. But if the first shell received the word, or the end of its input, it has removed the
+// folder. So an absent folder does not mean that nothing was recorded.
 std::vector<std::vector<std::byte>> RemoteFolders::collect_from(RemoteShell& shell,
                                                                 const Console& console) {
   if (shell.folder.empty()) {
-    return {};  // await_folder() has said why
+    return {};  // await_folder() has reported why
   }
   const Clock::time_point deadline = Clock::now() + kPatience;
   Answer answer = ask(shell, deadline);

@@ -1,5 +1,5 @@
-// Fetches what ranks of other hosts recorded, by the same program that started them there, and sees
-// to it that nothing of it stays there.
+// Fetches the recordings of ranks on other hosts, through the same program that started the ranks,
+// and removes them there.
 #pragma once
 
 #include <sys/types.h>
@@ -15,22 +15,22 @@
 
 namespace unisono::cli {
 
-// On each host a shell that makes a new folder, which no other user can enter, and removes it when
-// it is told to print it, or when this process ends in any way, SIGKILL included.
+// A shell on each host that creates a new folder, which no other user can enter. The shell removes
+// the folder after printing its files, or when this process ends in any way, even by SIGKILL.
 class RemoteFolders {
  public:
-  // Waits until each host has its folder, a minute at most. A host without one is named on stderr.
-  // Throws UsageError where the program that leads to a host cannot be started.
+  // Waits until each host has its folder, for at most a minute. Names hosts without a folder on
+  // stderr. Throws UsageError if the program that connects to a host cannot be started.
   RemoteFolders(const std::vector<RemoteRank>& ranks, const Console& console);
   ~RemoteFolders();
   RemoteFolders(const RemoteFolders&) = delete;
   RemoteFolders& operator=(const RemoteFolders&) = delete;
-  // Children of this process that a job's end must not end.
+  // Returns the children of this process that must outlive the job.
   std::vector<pid_t> pids() const;
-  // The folder on the host of a rank. Empty: there is none.
+  // Returns the folder on the host of a rank; empty: there is none.
   std::string folder_of(const RemoteRank& rank) const;
-  // The files of the folder on each host. A host that does not answer within a minute, or not
-  // wholly, is named on stderr.
+  // Returns the files in the folder on each host. Names hosts on stderr that do not answer
+  // completely within a minute.
   std::vector<std::vector<std::byte>> collect(const Console& console);
 
  private:
@@ -43,13 +43,13 @@ class RemoteFolders {
     UniqueFd out = {};
     UniqueFd err = {};
   };
-  // Makes a folder, unless it is to print `folder`.
+  // Starts a shell that creates a folder, or that prints the files of `folder` if it is given.
   static RemoteShell start(const std::vector<std::string>& words, const std::string& folder);
   static void await_folder(RemoteShell& shell, Clock::time_point deadline, const Console& console);
   struct Answer {
     std::vector<std::vector<std::byte>> files = {};
-    bool whole = false;  // its end came
-    bool ended = false;  // the program that leads there did, in time
+    bool whole = false;  // the answer was complete
+    bool ended = false;  // the program that connects to the host ended in time
     std::string last_error_line = {};
   };
   static Answer ask(RemoteShell& shell, Clock::time_point deadline);
@@ -61,7 +61,7 @@ class RemoteFolders {
   std::vector<RemoteShell> shells_;
 };
 
-// The files in what the other side printed, which may have said other things before.
+// Returns the files in the other side's output, which may begin with other text.
 std::vector<std::vector<std::byte>> files_in(const std::string& printed);
 
 }  // namespace unisono::cli

@@ -19,14 +19,15 @@ namespace {
 constexpr pid_t kEndInPeace = 0;
 constexpr std::size_t kMostGroups = 4096;
 
-// A positive number adds a group, a negative one takes it away, kEndInPeace ends in peace. The end
-// of the pipe without it means that the launcher is dead.
+// Reads numbers from the pipe: a positive number adds a process group, a negative one removes it,
+// and kEndInPeace ends the guardian without killing. If the pipe ends without kEndInPeace, the
+// launcher has died.
 [[noreturn]] void guard(int pipe) {
   ::setsid();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) {
     ::signal(signal, SIG_IGN);
   }
-  // The launcher's pipes and terminal must be able to close without us.
+  // Closes inherited descriptors, so that the launcher's pipes and terminal can be closed.
   ::dup2(pipe, STDIN_FILENO);
   ::close_range(1, ~0U, 0);
   std::array<pid_t, kMostGroups> groups = {};
@@ -75,7 +76,8 @@ ChildGuard::ChildGuard() {
     throw Error(ErrorCode::resource,
                 "cannot start a process\nraise the limit of processes (ulimit -u)");
   }
-  // Orphans of the ranks come to us, where kill_orphans() finds them.
+  // Orphaned processes of the ranks become children of this process, where kill_orphans() finds
+  // them.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -94,7 +96,7 @@ void ChildGuard::forget(pid_t group) {
 }
 
 void kill_orphans(const std::vector<pid_t>& spared) {
-  // Killing one can bring its own children to us: until none is left.
+  // Repeats this, because the children of a killed process become children of this process.
   for (int round = 0; round < 100; ++round) {
     std::ifstream children("/proc/thread-self/children");
     bool any = false;

@@ -18,8 +18,8 @@
 namespace unisono::cli {
 namespace {
 
-// A shell that reads its commands by blocks (dash) takes what stands behind the script in the last
-// of them, and nobody else sees it: so much behind it is blank.
+// A shell that reads its commands in blocks (dash) also reads input behind the script, which is
+// then lost. So this many blanks follow the script.
 constexpr std::size_t kReadAhead = 8192;
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -29,7 +29,7 @@ constexpr std::size_t kReadAhead = 8192;
 
 bool is_ipv6(const std::string& text) {
   in6_addr address = {};
-  const std::size_t zone = text.find('%');  // of a link-local address
+  const std::size_t zone = text.find('%');  // the zone of a link-local address
   return zone + 1 != text.size() &&
          ::inet_pton(AF_INET6, text.substr(0, zone).c_str(), &address) == 1;
 }
@@ -41,7 +41,7 @@ std::optional<int> count_of(std::string_view text) {
   return right && count >= 1 && count <= kMostJobRanks ? std::optional(count) : std::nullopt;
 }
 
-// Returns where a count begins after "node1", "[fd00::1]" or "fd00::1"; npos: there is none.
+// Returns the position of the count after "node1", "[fd00::1]" or "fd00::1"; npos: there is none.
 std::size_t find_count(const std::string& text) {
   const std::size_t bracket = text.find(']');
   if (bracket != std::string::npos) {
@@ -58,7 +58,7 @@ std::size_t find_count(const std::string& text) {
   return std::string::npos;
 }
 
-// Takes the brackets off an IPv6 address, which ssh takes without them.
+// Removes the brackets of an IPv6 address, because ssh accepts it only without brackets.
 std::string bare_host(const std::string& text) {
   const std::size_t open = text.find('[');
   if (open == std::string::npos && text.find(']') == std::string::npos) {
@@ -150,13 +150,14 @@ bool is_variable_name(std::string_view name) {
                      [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
-// Returns the script of a rank's shell: it sets the variables, starts the program, sends it the
-// signals that its input names, one per line, and ends it when its input ends, as it does when its
-// launcher is gone. Lines of the launcher's log go to a file without a name (bootstrap/job_log.h).
+// Returns the script of a rank's shell: it sets the variables and starts the program. It sends the
+// program the signals that its input names, one per line, and ends it when the input ends, which
+// happens if the launcher dies. Lines of the launcher's log go to a file without a name
+// (bootstrap/job_log.h).
 std::string script_of(const std::vector<std::string>& program,
                       const std::vector<std::string>& environment, const std::string& folder) {
-  // One compound command, which a shell reads whole before it runs any of it: what `read`
-  // reads later is not the script.
+  // One compound command, which a shell reads completely before it runs any part of it. So a later
+  // `read` does not read the script.
   std::string script = "{\n";
   for (const std::string& entry : environment) {
     const std::size_t equals = entry.find('=');
@@ -169,8 +170,9 @@ std::string script_of(const std::vector<std::string>& program,
                   ? "unset " + name + "\n"
                   : "export " + name + "=" + shell_quote(entry.substr(equals + 1)) + "\n";
   }
-  // All that has to outlive this shell is in a session of its own before it starts the rank: where
-  // the launcher is a program of this host (docker exec), this shell's group is killed with it.
+  // The part that must outlive this shell gets its own session before the rank starts, because this
+  // shell's group is killed with the launcher if the launcher is a program on this host (docker
+  // exec).
   script += "cd " + shell_quote(folder) +
             " || exit 126\n"
             "exec 3<&0\n"

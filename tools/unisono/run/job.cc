@@ -15,7 +15,7 @@
 namespace unisono::cli {
 namespace {
 
-// A port that no one listens on now; programs that are used to torchrun meet there.
+// Returns a port that is free now. Programs written for torchrun rendezvous there.
 int free_port() {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
@@ -31,7 +31,8 @@ int free_port() {
   return found ? ::ntohs(address.sin_port) : 29500;
 }
 
-// The free ports of another host are unknown; those below 32768 are not ephemeral.
+// Returns a random port, because the free ports of another host are unknown. Ports below 32768 are
+// not ephemeral.
 int port_by_chance() {
   std::uint16_t chance = 0;
   fill_random(std::as_writable_bytes(std::span(&chance, 1)));
@@ -80,7 +81,7 @@ std::vector<std::string> hosts_environment(int ranks, const std::string& first_h
   const std::vector<std::string> common = common_environment(ranks, transport);
   entries.insert(entries.end(), common.begin(), common.end());
   const int port = port_by_chance();
-  std::string plain = first_host;  // as torchrun has it
+  std::string plain = first_host;  // as with torchrun
   std::erase_if(plain, [](char c) { return c == '[' || c == ']'; });
   entries.insert(entries.end(),
                  {fmt::format("MASTER_ADDR={}", plain), fmt::format("MASTER_PORT={}", port),

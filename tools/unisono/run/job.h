@@ -8,14 +8,14 @@ namespace unisono::cli {
 
 inline constexpr int kMostJobRanks = 4096;
 
-// Without its domain.
+// Returns the host name without its domain.
 std::string host_name();
 
-// The variables of a new job, for LaunchOptions::environment; a name alone is taken away.
-// `transport`: auto, shm or tcp.
+// Returns the variables of a new job, for LaunchOptions::environment. A name without a value
+// removes the variable. `transport`: auto, shm or tcp.
 std::vector<std::string> job_environment(int ranks, const std::string& transport);
-// The same of ranks on several hosts, the first of which has rank 0: its address_of(). What this
-// process has of UNISONO_* goes along.
+// Like job_environment(), for ranks on several hosts. `first_host`: address_of() the host of rank
+// 0. Includes the UNISONO_* variables of this process.
 std::vector<std::string> hosts_environment(int ranks, const std::string& first_host,
                                            const std::string& transport);
 

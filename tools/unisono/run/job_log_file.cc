@@ -14,7 +14,7 @@ namespace unisono::cli {
 JobLogFile::JobLogFile(const std::string& job, int ranks)
     : memory_(::memfd_create("unisono-launcher", MFD_CLOEXEC)) {
   if (memory_) {
-    ::fcntl(memory_.get(), F_SETFL, O_APPEND);  // ranks add to it as well
+    ::fcntl(memory_.get(), F_SETFL, O_APPEND);  // ranks append to it as well
   }
   add(comm::job_line(job, ranks));
 }
@@ -54,7 +54,7 @@ std::string RemoteLog::take(std::string_view bytes) {
   for (std::size_t at = held_.find(mark_); at != std::string::npos; at = held_.find(mark_)) {
     shown += held_.substr(0, at);
     if (at > 0 && held_[at - 1] != '\n') {
-      shown += '\n';  // the rank left its last line without an end
+      shown += '\n';  // the rank ended without a final line feed
     }
     held_.erase(0, at);
     const std::size_t end = held_.find('\n');

@@ -1,6 +1,6 @@
-// The launcher's side of the job log (bootstrap/job_log.h), through which it and the ranks of this
-// host inform each other: ranks that wait for each other learn who has ended, and ranks that see
-// each other end do not take that for the first cause.
+// The launcher's side of the job log (bootstrap/job_log.h), through which the launcher and the
+// ranks of this host inform each other. Ranks that wait learn which ranks have ended, and ranks
+// that see others end do not report this as the first cause.
 #pragma once
 
 #include <string>
@@ -14,15 +14,14 @@ namespace unisono::cli {
 
 class JobLogFile {
  public:
-  // Without memory for the file nothing is written, and everything else continues.
+  // If there is no memory for the file, nothing is written, and the job continues.
   JobLogFile(const std::string& job, int ranks);
   // Returns the environment entry for the ranks of this host.
   std::string environment() const;
   void write_end(int rank, const std::string& how);
   // To be called before the first rank is ended; the first reason stays. `reason` begins with
-  // comm::kEndedByLauncher.
-  // comm::kEndedByLauncher. Returns the lines for ranks with a log of their own; empty: there was a
-  // reason already.
+  // comm::kEndedByLauncher. comm::kEndedByLauncher. Returns the lines for ranks with their own log;
+  // empty: there was already a reason.
   std::string write_reason(const std::string& reason, const std::string& advice);
   // Adds lines that a rank on another host has in its own log.
   void add_remote(std::string_view lines) { remote_ += lines; }

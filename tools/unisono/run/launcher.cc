@@ -28,19 +28,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// After the first failure the others have this long to print their own errors: on several hosts
-// more, because each side of a parted network notices it on its own, within four seconds.
+// The time for the other ranks to print their own errors after the first failure. It is longer on
+// several hosts, because each side of a split network notices the split separately, within four
+// seconds.
 constexpr auto kGrace = 2s;
 constexpr auto kGraceOfHosts = 5s;
 constexpr auto kTermination = 1s;
 constexpr auto kTick = 200ms;
 
-// Rank 0 can only read a terminal from its foreground process group, which is the launcher's.
+// Returns true if stdin is a terminal whose foreground process group is the launcher's. Rank 0 can
+// read it only from this group.
 bool stdin_is_our_terminal() {
   return ::isatty(STDIN_FILENO) == 1 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
 }
 
-// Killed by a signal that no launcher sends.
+// Returns true if a signal that no launcher sends killed the process.
 bool is_crash(const siginfo_t& info) {
   constexpr std::array kCrashes = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP};
   return info.si_code != CLD_EXITED &&
@@ -142,7 +144,7 @@ JobResult Launcher::run() {
   while (!all_ended()) {
     std::vector<pollfd> polls = {{.fd = signal_fd_, .events = POLLIN, .revents = 0}};
     for (const Lane& lane : lanes_) {
-      polls.push_back({.fd = lane.fd, .events = POLLIN, .revents = 0});  // -1 is passed over
+      polls.push_back({.fd = lane.fd, .events = POLLIN, .revents = 0});  // poll() ignores -1
     }
     for (const RemoteInput& input : inputs_) {
       polls.push_back({.fd = input.has_more() ? input.fd() : -1, .events = POLLOUT, .revents = 0});
@@ -175,7 +177,7 @@ JobResult Launcher::run() {
   const comm::JobLog log = log_.read();
   result_.never_joined = log.missed < options_.ranks ? log.missed : -1;
   result_.failures = log.failures;
-  choose_first_failure();  // with all that the ranks have said
+  choose_first_failure();  // after all reports of the ranks have been read
   if (options_.chaos != nullptr) {
     const std::vector<Chaos::ScheduledFault> left = options_.chaos->left();
     result_.missed_blows.insert(result_.missed_blows.end(), left.begin(), left.end());
@@ -257,9 +259,9 @@ void Launcher::read_signals(Time now) {
   }
 }
 
-// A rank of another host has its signal from its shell there, which then sends what it printed and
-// its job log: so the program that leads to it is not ended before it is time to kill. Background
-// processes of a shell ignore SIGINT.
+// A rank on another host gets the signal from its shell there, which then sends the rank's output
+// and its job log. So the program that connects to the host is ended only when ranks are killed.
+// Background processes of a shell ignore SIGINT.
 void Launcher::signal_ranks(int signal, bool from_terminal) {
   for (int rank = 0; rank < options_.ranks; ++rank) {
     const ProcessEnd& end = result_.ends[as_size(rank)];
@@ -268,7 +270,7 @@ void Launcher::signal_ranks(int signal, bool from_terminal) {
       inputs_[as_size(rank)].add("TERM\n");
       continue;
     }
-    // The terminal has already sent it to our own group.
+    // The terminal has already sent the signal to our own group.
     if (end.pid > 0 && !end.ended && (grouped || !from_terminal)) {
       ::kill(grouped ? -end.pid : end.pid, signal);
     }
@@ -285,7 +287,7 @@ void Launcher::reap(Time now) {
         info.si_pid == 0) {
       continue;
     }
-    // Its group goes while its number cannot yet have been given to another process.
+    // Kills its group now, before another process can get its number.
     if (own_group_[as_size(rank)]) {
       ::kill(-end.pid, SIGKILL);
       guardian_->forget(end.pid);
@@ -293,7 +295,7 @@ void Launcher::reap(Time now) {
     ::waitpid(end.pid, nullptr, 0);
     end.ended = true;
     end.when = now;
-    // The signal that ended it, from a terminal, may have come to us as well.
+    // The terminal's signal that ended the rank may also have been sent to us.
     read_signals(now);
     end.by_launcher = stage_ >= Stage::terminating && !is_crash(info);
     (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
@@ -313,8 +315,9 @@ void Launcher::reap(Time now) {
   }
 }
 
-// On several hosts each rank has a log of its own. Rank 0 waits there for all, and all wait for it;
-// and all want to know of the first failure whether it was one.
+// Forwards the end of a rank to logs on other hosts, where each rank has its own log. Rank 0 waits
+// for all ranks and all ranks wait for rank 0, so they need every end; all ranks need the first
+// failure.
 void Launcher::note_end(int rank) {
   const ProcessEnd& end = result_.ends[as_size(rank)];
   const std::string how =
@@ -327,11 +330,11 @@ void Launcher::note_end(int rank) {
   }
 }
 
-// The first that failed, unless it has said that another one is to blame: a process that had much
-// memory, or that leaves a core dump, ends after the ranks that its death ends. The rank to blame
-// may in turn blame another one, also if the launcher ended it. Among those that were found dead at
-// once, a signal comes before an exit code, and both before the code that says "could not run, a
-// peer is gone".
+// Chooses the first rank that failed, unless it has named another rank as the cause. A process with
+// much memory, or with a core dump, ends later than the ranks that end because of its death. The
+// named rank may in turn name another one, also if the launcher ended it. Among ranks that were
+// found dead at once, a signal takes precedence over an exit code, and both over the code for
+// "could not run, a peer is gone".
 void Launcher::choose_first_failure() {
   const auto has_failed = [this](int rank) {
     if (rank < 0 || rank >= options_.ranks) {
@@ -421,7 +424,7 @@ void Launcher::strike(Time now) {
       end.struck = now;
     }
     if (!options_.remote.empty()) {
-      // To its shell: see hosts.cc.
+      // Sends the name to the rank's shell: see hosts.cc.
       inputs_[as_size(blow.rank)].add(fmt::format("{}\n", name));
     } else {
       ::kill(own_group_[as_size(blow.rank)] ? -end.pid : end.pid, blow.signal);
@@ -458,7 +461,7 @@ bool Launcher::all_ended() const {
                      [](const ProcessEnd& end) { return end.ended; });
 }
 
-// All writers are gone: what is left in the pipes can be read without waiting.
+// Reads the rest of the pipes. All writers have ended, so reading does not wait.
 void Launcher::drain() {
   const Time now = std::chrono::steady_clock::now();
   for (Lane& lane : lanes_) {

@@ -29,18 +29,18 @@ struct LaunchOptions {
   std::vector<std::string> program;
   std::vector<std::string> environment;       // for every rank, after the launcher's own variables
   std::vector<std::string> rank_environment;  // one more entry by rank; may be empty
-  std::vector<RemoteRank> remote;             // by rank, where they are on several hosts
+  std::vector<RemoteRank> remote;             // by rank, if the ranks are on several hosts
   std::vector<pid_t> spared = {};             // children that outlive the job
-  bool bind = true;         // rank i to `threads` allowed CPUs from floor(i * CPUs / ranks) on
-  int threads = 1;          // of a rank that move data
-  bool keep_going = false;  // the ranks that are left go on when one fails
+  bool bind = true;  // bind rank i to `threads` allowed CPUs, from floor(i * CPUs / ranks) on
+  int threads = 1;   // threads of a rank that move data
+  bool keep_going = false;  // the other ranks continue when one fails
   double timeout_s = 0;     // 0: none
   std::string log_dir;      // rank-<i>.out and rank-<i>.err; empty: none
-  Chaos* chaos = nullptr;   // what goes wrong; may be absent
-  std::string replay;       // with chaos: the command that does the same again
+  Chaos* chaos = nullptr;   // the faults to inject; may be absent
+  std::string replay;       // with chaos: the command that repeats the faults
   OutputOptions output;
-  std::function<void()> on_stop;  // before ranks that have not failed are stopped; may be empty
-  std::function<void()> on_tick;  // some times a second while the ranks run; may be empty
+  std::function<void()> on_stop;  // called before the other ranks are stopped; may be empty
+  std::function<void()> on_tick;  // called several times a second while ranks run; may be empty
 };
 
 // The end of one rank.
@@ -48,14 +48,14 @@ struct ProcessEnd {
   using Time = std::chrono::steady_clock::time_point;
   pid_t pid = 0;
   bool ended = false;
-  int signal = 0;            // that killed it; 0: it exited
+  int signal = 0;            // the signal that killed it; 0: it exited
   int exit_code = 0;         // if it exited
-  bool by_launcher = false;  // after the launcher had begun to stop the job
-  bool by_chaos = false;     // --chaos sent it what kills: the others may go on
+  bool by_launcher = false;  // it ended after the launcher had begun to stop the job
+  bool by_chaos = false;     // --chaos sent it a deadly signal: the others may continue
   Time when;
-  Time struck;  // by chaos: others may be seen to end before it is, whose death they die of
+  Time struck;  // time of the --chaos signal: ranks that fail because of it may be reaped earlier
   bool failed() const { return ended && (signal != 0 || exit_code != 0); }
-  // The shell of a rank on another host says by its code that a signal killed it.
+  // On another host, the exit code of the rank's shell shows that a signal killed the rank.
   bool killed_by_chaos() const {
     constexpr int kKilled = 9;
     return by_chaos && ended && (signal == kKilled || exit_code == 128 + kKilled);
@@ -66,20 +66,21 @@ struct JobResult {
   std::vector<ProcessEnd> ends;
   ProcessEnd::Time start;
   int first_failure = -1;  // rank; -1: none
-  // The rank to which the errors of the ranks lead, first_failure if that one failed by itself. It
-  // may have ended well while others waited for it, or been ended by the launcher or --chaos.
+  // The rank that the errors of the ranks name as the cause; first_failure if that rank failed by
+  // itself. The cause may have exited with code 0 while others waited for it, or the launcher or
+  // --chaos may have ended it.
   int cause = -1;
-  // Why the world of each rank ended, as these ranks have said, if they have no other since.
+  // The reason why the latest world of each rank failed, as the rank reported it.
   std::map<int, comm::JobFailure> failures = {};
   int never_joined = -1;  // a rank that had ended while others waited for it in connect()
-  bool went_on = false;   // without ranks that failed, and to a good end
+  bool went_on = false;   // ranks failed, and the others continued and succeeded
   bool timed_out = false;
   std::vector<int> unfinished;         // ranks that still ran at the timeout
-  int launcher_signal = 0;             // that told the launcher to stop
-  std::vector<Finding> findings = {};  // why it did not go on, when it was stopped
+  int launcher_signal = 0;             // signal that told the launcher to stop
+  std::vector<Finding> findings = {};  // why the job hung when it was stopped
   double seconds = 0;
-  std::vector<Chaos::ScheduledFault> missed_blows = {};  // of ranks that had ended before
-  bool lost_logs = false;  // some of what ranks printed; the launcher has said so
+  std::vector<Chaos::ScheduledFault> missed_blows = {};  // faults for ranks that had already ended
+  bool lost_logs = false;  // some output of ranks was lost; the launcher has reported it
 };
 
 class Launcher {
@@ -109,7 +110,7 @@ class Launcher {
   void strike(Time now);
   void note_end(int rank);
   void tell_of_stop();
-  void tell_of_failure();  // if that is what ends the job
+  void tell_of_failure();  // if the failure ends the job
   void tell_why(const std::string& reason, const std::string& advice);
   void show(const Lane& lane, std::string_view bytes, Time now);
   void signal_ranks(int signal, bool from_terminal);
@@ -125,7 +126,7 @@ class Launcher {
   std::vector<Lane> lanes_;
   RankLogs logs_;
   std::vector<bool> own_group_;
-  std::vector<RemoteInput> inputs_;  // of remote ranks: their end tells them of ours
+  std::vector<RemoteInput> inputs_;  // of remote ranks: closing one reports our end
   std::vector<RemoteLog> remote_logs_;
   int signal_fd_ = -1;
   JobLogFile log_;
@@ -134,20 +135,20 @@ class Launcher {
   Time stage_end_;
 };
 
-// The block that says who failed first and how; and the exit code of the job.
+// Prints which rank failed first and how, and returns the exit code of the job.
 void report_failure(const JobResult& result, const LaunchOptions& options,
                     const OutputMerger& output, const Console& console);
 int job_exit_code(const JobResult& result);
 // Returns true if some rank ended with code 0, in a world that had not failed.
 bool any_ended_well(const JobResult& result);
-// A rank that ended with code 0 although its world had failed; -1: there is none.
+// Returns a rank that exited with code 0 although its world had failed; -1: there is none.
 int find_swallowed(const JobResult& result);
 std::string signal_name(int signal);                         // "SIGKILL"
 Text signal_hint(int signal, const LaunchOptions& options);  // what to do about it
 Text end_text(const ProcessEnd& end);                // "killed by SIGKILL", "exited with code 3"
 std::string end_phrase(const ProcessEnd& end);       // "was killed by SIGKILL"
 Text end_sentence(int rank, const ProcessEnd& end);  // "rank 2 was killed by SIGKILL"
-// Ranks that --chaos had killed before the first of the others failed.
+// Returns the ranks that --chaos had killed before the first other rank failed.
 std::vector<int> killed_before(const JobResult& result);
 
 }  // namespace unisono::cli

@@ -16,8 +16,8 @@ std::vector<Finding> look_around(const std::string& job) {
       }
     }
   } catch (const std::exception&) {
-    // No rank of it has connected, or all are on other hosts. In any case the job ends now, and a
-    // description is not worth a delay.
+    // No rank of the job has connected, or all are on other hosts. The job ends now in any case, so
+    // the description is skipped without delay.
   }
   return findings;
 }

@@ -1,4 +1,4 @@
-// Why a job does not go on, as it is seen just before the launcher stops it.
+// Examines why a job hangs, just before the launcher stops it.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace unisono::cli {
 
-// `job`: its name. What to do then is said for a time when its processes are no more. Empty: nobody
-// waits, or none of its ranks on this host has connected.
+// `job`: its name. The advice in the findings is for the time after its processes have ended.
+// Empty: no rank waits, or no rank on this host has connected.
 std::vector<Finding> look_around(const std::string& job);
 
 }  // namespace unisono::cli

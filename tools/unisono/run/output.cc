@@ -17,7 +17,7 @@ constexpr auto kWindow = std::chrono::milliseconds(50);
 constexpr std::size_t kLongestLine = 65536;
 constexpr std::size_t kMostWaiting = 2000;
 constexpr std::size_t kTailLines = 10;
-constexpr std::size_t kScreenLines = 20;  // that a reader of the last one still sees
+constexpr std::size_t kScreenLines = 20;  // lines that a reader of the last line still sees
 
 }  // namespace
 
@@ -69,7 +69,7 @@ void OutputMerger::add_line(int rank, Stream stream, std::string text, Time now)
   if (!options_.shown.empty() && !options_.shown[as_size(rank)]) {
     return;
   }
-  // Only what comes after the last line of this rank's stream may take the new one in.
+  // Only an entry after the last line of this rank's stream may absorb the new line.
   std::uint64_t& last = last_[as_size(rank) * 2 + static_cast<std::size_t>(stream)];
   const std::uint64_t first = std::max(last, printed_) - printed_;
   for (std::size_t i = first; i < waiting_.size(); ++i) {
@@ -87,7 +87,7 @@ void OutputMerger::add_line(int rank, Stream stream, std::string text, Time now)
   }
 }
 
-// Printed as the rank wrote it.
+// Returns true if the entry is printed as the rank wrote it.
 bool OutputMerger::is_plain(const Entry& entry) const {
   if (options_.prefix != Prefix::automatic) {
     return options_.prefix == Prefix::never;
@@ -140,7 +140,7 @@ void OutputMerger::print_front() {
   ++printed_;
 }
 
-// A prompt of rank 0 ("name? ") has no line end, and must be seen all the same.
+// Prints a prompt of rank 0 ("name? "), which has no line end but must be visible.
 void OutputMerger::print_prompt(Time now) {
   Lane& own = lane(0, Stream::out);
   const bool plain =

@@ -1,8 +1,7 @@
 // Merges the output of the ranks into one stream of whole lines.
 //
-// A line waits for a short time: when other ranks print the same line in that time, it is printed
-// once, for all of them. The lines of one stream of a rank keep
-// their order.
+// A line waits for a short time. If other ranks print the same line in that time, it is printed
+// once for all of them. The lines of one stream of a rank keep their order.
 #pragma once
 
 #include <chrono>
@@ -16,8 +15,8 @@
 namespace unisono::cli {
 
 enum class Stream : unsigned char { out, err };
-// automatic: rank 0's stdout has none as long as no other rank has written to stdout, and a job of
-// one rank has none at all.
+// automatic: rank 0's stdout has no prefix until another rank writes to stdout; a job with one rank
+// has no prefixes.
 enum class Prefix : unsigned char { automatic, always, never };
 
 struct OutputOptions {
@@ -37,14 +36,14 @@ class OutputMerger {
   explicit OutputMerger(OutputOptions options);
 
   void add(int rank, Stream stream, std::string_view bytes, Time now);
-  // The stream has ended: what is left of its last line is printed as a line.
+  // Ends the stream: the rest of its last line is printed as a line.
   void finish(int rank, Stream stream, Time now);
-  // Prints what has waited long enough.
+  // Prints the lines that have waited long enough.
   void flush_due(Time now);
   void flush_all();
   std::optional<Time> next_due() const;
 
-  // The last lines that the rank wrote to stderr.
+  // Returns the last lines that the rank wrote to stderr.
   const std::deque<std::string>& tail(int rank) const;
   // Returns true if these lines are among the last printed ones, so that a reader has seen them.
   bool shows_tail(int rank) const;

@@ -58,7 +58,7 @@ void RankLogs::write(int rank, Stream stream, std::string_view bytes) {
   if (written == static_cast<ssize_t>(bytes.size())) {
     return;
   }
-  // A partial write gives its reason only when the rest is tried.
+  // After a partial write, only a write of the rest returns the reason.
   const std::string_view rest = bytes.substr(written < 0 ? 0 : static_cast<std::size_t>(written));
   const ssize_t more = written < 0 ? -1 : ::write(file, rest.data(), rest.size());
   if (more != static_cast<ssize_t>(rest.size())) {

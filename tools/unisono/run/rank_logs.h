@@ -1,5 +1,5 @@
-// A file for each stream of each rank: what it printed. The job goes on without its logs, and the
-// logs where there is room again.
+// A file for the output of each stream of each rank. If a log cannot be written, the job continues;
+// the log continues when there is room again.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace unisono::cli {
 
 class RankLogs {
  public:
-  // rank-<i>.out and rank-<i>.err in `directory`, which is made; empty: none are kept. Throws
-  // UsageError where they cannot be written.
+  // Opens rank-<i>.out and rank-<i>.err in `directory`, which it creates; empty: keeps no logs.
+  // Throws UsageError if they cannot be written.
   void open(const std::string& directory, int ranks);
   void write(int rank, Stream stream, std::string_view bytes);
-  // Warns if some of what ranks printed is not in the files: there was no room, or they were
-  // removed. Returns whether that is so.
+  // Warns if some output of ranks is not in the files, because there was no room or they were
+  // removed. Returns true in this case.
   bool tell_lost() const;
 
  private:
@@ -31,7 +31,7 @@ class RankLogs {
 
   std::string directory_;
   std::vector<Log> logs_;  // by rank, each with its stdout first
-  // The output that did not go into the files.
+  // The streams with output that is not in the files.
   std::set<int> lost_of_;
   std::uint64_t lost_bytes_ = 0;
   int error_ = 0;

@@ -82,7 +82,8 @@ void JobRecorder::prepare(LaunchOptions& options, const Console& console) {
     options.spared = folders_->pids();
     for (RemoteRank& rank : options.remote) {
       if (const std::string folder = folders_->folder_of(rank); !folder.empty()) {
-        // "/." is a folder or nothing: a rank that comes when it is removed makes no other.
+        // With "/." the path must be an existing folder: a rank that starts after its removal
+        // creates no new folder.
         rank.script = "export UNISONO_RECORD=" + shell_quote(folder + "/.") + "\n" + rank.script;
       }
     }

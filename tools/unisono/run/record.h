@@ -18,14 +18,14 @@ inline constexpr std::int64_t kMostRecordedEvents = std::int64_t{1} << 24;
 
 class JobRecorder {
  public:
-  // `path`: a file, or a folder that exists or ends in /. `job`: its name. Throws UsageError where
-  // nothing can be written there.
+  // `path`: a file, or a folder that exists or ends in /. `job`: the name of the job. Throws
+  // UsageError if nothing can be written there.
   JobRecorder(std::string path, const std::string& job);
 
-  // Gives each rank a place to record in. Nothing of it is left when this process ends: for ranks
-  // of this host it is memory, for others there are shells (RemoteFolders).
+  // Gives each rank a place for its recording, which disappears when this process ends: memory for
+  // ranks on this host, folders of shells (RemoteFolders) for other hosts.
   void prepare(LaunchOptions& options, const Console& console);
-  // When all have ended. Says on stderr where the recording is.
+  // Writes the recording after all ranks have ended, and prints its path on stderr.
   void write(const JobResult& result, const LaunchOptions& options, const Console& console);
 
  private:

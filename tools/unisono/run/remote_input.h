@@ -1,6 +1,6 @@
 // The input of a rank's shell on another host: its script, followed by words of the launcher. A
-// pipe takes some of it at once (how much depends on how many pipes the user has), and the rest
-// when the shell has read that: a host that hangs does not stop the launcher.
+// pipe accepts a part at once (its size depends on the number of the user's pipes), and the rest
+// when the shell has read this part. So a host that hangs does not block the launcher.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class RemoteInput {
   explicit RemoteInput(UniqueFd& reader);
 
   void add(std::string_view text);
-  // As much as the pipe takes now.
+  // Writes as much as the pipe accepts now.
   void write() noexcept;
   bool has_more() const noexcept { return !left_.empty(); }
   int fd() const noexcept { return writer_.get(); }

@@ -23,7 +23,7 @@ struct Line {
   std::string end;
 };
 
-// The other ranks, those that ended alike in one line.
+// Adds the other ranks; ranks that ended in the same way share a line.
 void add_others(const JobResult& result, const std::vector<int>& told, std::vector<Line>& lines) {
   std::map<std::string, std::vector<int>> by_end;
   for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
@@ -49,7 +49,7 @@ std::string table_of(const std::vector<Line>& lines) {
   return text;
 }
 
-// Ranks that wait for each other for a moment are no hang.
+// Returns true for a hang; a short wait of ranks for each other does not count.
 bool is_hang(const Finding& finding) {
   constexpr double kMomentS = 0.1;
   return finding.kind == "mismatch" || finding.waited_s >= kMomentS;
@@ -76,7 +76,7 @@ std::string hint(const JobResult& result, int rank, const LaunchOptions& options
   if (end.signal != 0) {
     return signal_hint(end.signal, options).english;
   }
-  // ssh ends with 255 when it could not start anything there.
+  // ssh exits with 255 if it could not start anything on the host.
   const auto place = static_cast<std::size_t>(rank);
   if (end.exit_code == 255 && place < options.remote.size()) {
     std::vector<std::string> words = options.remote[place].program;
@@ -111,11 +111,11 @@ Line line_of(const JobResult& result, const LaunchOptions& options, int rank,
           .end = fmt::format("{} after {:.1f} s ({}{})  <- {}",
                              end.by_launcher ? kStopped : end_text(end).english, after,
                              options.output.hosts[static_cast<std::size_t>(rank)],
-                             // On another host it has a number that is not known here.
+                             // The process number on another host is unknown here.
                              options.remote.empty() ? fmt::format(" pid {}", end.pid) : "", mark)};
 }
 
-// It ended well, as it saw it, and the others could not begin.
+// Returns true if the rank exited with code 0 and the others could not start.
 bool is_to_blame(const JobResult& result, int rank) {
   return rank >= 0 && !result.ends[static_cast<std::size_t>(rank)].failed();
 }
@@ -149,8 +149,8 @@ void report_swallowed(const JobResult& result, const Console& console) {
               "exit with another code after an error from which the program cannot recover");
 }
 
-// The cause if it is not a failure by itself: it ended well while others waited for it, or held
-// them up until the launcher ended it. -1: there is none.
+// Returns the cause if it did not fail itself: it exited with code 0 while others waited for it, or
+// delayed them until the launcher ended it. -1: there is none.
 int silent_cause(const JobResult& result) {
   const int cause = result.cause;
   if (cause < 0 || cause == result.first_failure) {

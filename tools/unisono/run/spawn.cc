@@ -47,7 +47,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return result;
 }
 
-// The inherited environment with replacements.
+// Returns the inherited environment with replacements.
 std::vector<std::string> merged_environment(const std::vector<std::string>& changes) {
   std::vector<std::string> result;
   const auto name_of = [](const std::string& entry) { return entry.substr(0, entry.find('=')); };
@@ -78,7 +78,7 @@ struct Ends {
   int failure;
 };
 
-// Between fork and exec: system calls only.
+// Runs between fork and exec, so it only makes system calls.
 [[noreturn]] void become_rank(const SpawnOptions& options, char** program, char** environment,
                               Ends ends, pid_t parent) {
   if (options.own_group) {

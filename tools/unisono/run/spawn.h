@@ -12,10 +12,10 @@ namespace unisono::cli {
 
 struct SpawnOptions {
   std::vector<std::string> program;
-  std::vector<std::string> environment;  // "NAME=value" sets or replaces, "NAME" takes away
-  std::vector<int> cpus = {};            // the only ones it may use; empty: as its parent
+  std::vector<std::string> environment;  // "NAME=value" sets or replaces, "NAME" removes
+  std::vector<int> cpus = {};            // the CPUs that it may use; empty: those of its parent
   bool own_group = true;                 // leads a process group, so that its children die with it
-  bool keeps_stdin = false;              // otherwise /dev/null, or
+  bool keeps_stdin = false;              // true: inherits stdin; otherwise stdin is /dev/null or
   int input = -1;                        // this descriptor
 };
 
@@ -25,20 +25,22 @@ struct Spawned {
   int err = -1;
 };
 
-// Throws UsageError where the program cannot be started, Error(resource) where the system refuses.
+// Throws UsageError if the program cannot be started, Error(resource) if the system refuses a
+// process.
 Spawned spawn(const SpawnOptions& options);
 
-// Writes to a pipe that a child reads, or no longer reads: then it does nothing, and no SIGPIPE
-// comes. Returns how much is told: of a pipe that does not block maybe not all.
+// Writes to a pipe that a child reads. If the child no longer reads, nothing happens, and no
+// SIGPIPE is raised. Returns the number of bytes written, which may be less than all if the pipe
+// does not block.
 std::size_t tell_child(int pipe, std::string_view text);
 
-// CPUs that this process may use, ascending.
+// Returns the CPUs that this process may use, in ascending order.
 std::vector<int> allowed_cpus();
 // Returns the CPUs of one rank, ascending: one for each of its threads that moves data.
 std::vector<int> share_of_cpus(const std::vector<int>& allowed, int rank, int ranks, int threads);
 
-// A process that kills the groups it was told of when this process ends in any way, SIGKILL
-// included.
+// A process that kills the registered process groups when this process ends in any way, even by
+// SIGKILL.
 class ChildGuard {
  public:
   ChildGuard();
@@ -54,7 +56,7 @@ class ChildGuard {
   int pipe_ = -1;
 };
 
-// Kills and reaps every process that has become a child of this one, but those.
+// Kills and reaps every process that has become a child of this process, except `spared`.
 void kill_orphans(const std::vector<pid_t>& spared);
 
 }  // namespace unisono::cli

@@ -8,7 +8,7 @@
 namespace unisono::cli {
 namespace {
 
-// A rank counts as in twice at 2; beyond that no one needs to know.
+// Adds counts, up to 2, which stands for any number above one.
 std::uint8_t add(std::uint8_t a, std::uint8_t b) {
   return static_cast<std::uint8_t>(std::min(2, a + b));
 }
@@ -86,7 +86,7 @@ void Provenance::advance() {
                   .buffer = move.target,
                   .value = Counts(source.begin(), source.end())};
       if (move.combine == Combine::reduce) {
-        // Several moves may reduce into one cell in one step: each adds to what came before.
+        // Several moves may reduce into one cell in one step: each adds to the previous ones.
         const auto earlier = newest.find(write.cell);
         const auto target = earlier != newest.end()
                                 ? std::span<const std::uint8_t>(writes[earlier->second].value)

@@ -1,5 +1,5 @@
-// Plays a schedule and knows which ranks' data is in every chunk on every rank. It is written apart
-// from verify(), for showing: it goes on where a schedule is wrong.
+// Plays a schedule, and tracks which ranks' data is in every chunk on every rank. It is independent
+// of verify(), and continues if a schedule is wrong, in order to show it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace unisono::cli {
 // combines, one if it only moves data.
 int contributors(const Schedule& schedule);
 
-// The rank whose data a chunk is. REQUIRES: contributors() == 1.
+// Returns the rank whose data the chunk contains. REQUIRES: contributors() == 1.
 int origin_of(const Schedule& schedule, int chunk);
 
 class Provenance {
@@ -27,16 +27,16 @@ class Provenance {
   // Performs the moves of the next step.
   void advance();
 
-  // Returns how often each contributor is in the rank's copy of the chunk: what it wrote last, or
-  // its input.
+  // Returns the number of times that each contributor is in the rank's copy of the chunk: the last
+  // written buffer, or its input.
   std::span<const std::uint8_t> shown(int rank, int chunk) const;
-  // The result that the collective promises is there.
+  // Returns true if the chunk has the result that the collective requires.
   bool is_whole(int rank, int chunk) const;
-  // Over all (rank, chunk) that must be whole at the end.
+  // Returns the number of pairs (rank, chunk) that must be whole at the end.
   std::int64_t needed() const;
   std::int64_t whole() const;
 
-  // The moves of one step.
+  // Returns the moves of one step.
   static std::span<const Move> moves_of(const Schedule& schedule, int step);
 
  private:
@@ -48,7 +48,7 @@ class Provenance {
   const Schedule* schedule_;
   int width_;
   int step_ = 0;
-  Counts counts_;                     // cell-major, `width_` each
+  Counts counts_;                     // cell-major, `width_` entries each
   std::vector<bool> written_;         // by cell
   std::vector<Buffer> last_written_;  // by rank * chunks + chunk; input: none
 };

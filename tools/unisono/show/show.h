@@ -14,20 +14,20 @@ struct ShowOptions {
   int width = 100;
 };
 
-// The schedule's head line without the step: "all_reduce/ring  4 ranks".
+// Returns the schedule's head line without the step: "all_reduce/ring  4 ranks".
 std::string head_of(const Schedule& schedule);
 // "reduce-scatter", or empty.
 std::string phase_of(const Schedule& schedule, int step);
 
-// The counts of an exchange as a table with sums; only sums where it would be wider.
+// Draws the counts of an exchange as a table with sums; only the sums if the table is too wide.
 std::string draw_counts(const Counts& counts, int width, const Console& console);
 
-// Provenance strips: what every rank holds of every chunk, before each step and at the end. Empty
-// if they are wider than asked for.
+// Draws provenance strips: the contents of every chunk on every rank, before each step and at the
+// end. Empty if they are wider than the limit.
 std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
                         const Console& console);
 
-// One line a step, or the moves of one step: for schedules too big for strips.
+// Draws one line per step, or the moves of one step, for schedules that are too large for strips.
 std::string draw_summary(const Schedule& schedule, const ShowOptions& options,
                          const Console& console);
 

@@ -26,11 +26,11 @@ constexpr std::string_view kPart = "+";  // of a block
 constexpr int kMostRows = 64;
 constexpr char kNoBreak = '~';
 
-// [from][to]: in how many columns a block is drawn. Empty: each in one.
+// [from][to]: the number of columns of a block. Empty: one column each.
 using BlockWidths = std::vector<std::vector<int>>;
 
-// The row for the rank that gets most takes about `columns`, or one for each element if these are
-// fewer. What is not empty is seen.
+// The row for the rank that receives most takes about `columns`, or one per element if there are
+// fewer. A block that is not empty takes at least one column.
 BlockWidths block_widths(const Counts& counts, int columns) {
   BlockWidths widths;
   const std::int64_t most = counts.empty() ? 0 : totals_of(counts).most_received;
@@ -86,7 +86,8 @@ class Drawing {
   std::string column_name(int rank) const {
     return compact_ ? fmt::format("{}", rank) : fmt::format("rank {}", rank);
   }
-  // Before a rank's column; in a compact grid the place of `>` parts two ranks.
+  // Returns the gap before a rank's column; in a compact grid, the place of `>` separates two
+  // ranks.
   std::string_view gap(int rank) const { return !compact_ ? "  " : rank == 0 ? " " : ""; }
   bool row_whole(int rank, int row) const;
   std::string grid(int step) const;
@@ -103,7 +104,7 @@ class Drawing {
   const Console& console_;
   Provenance state_;
   bool by_target_ = false;
-  bool compact_ = false;  // no brackets, and who sends to whom below the grid
+  bool compact_ = false;  // no brackets; the moves are listed below the grid
   BlockWidths widths_;
 };
 
@@ -137,7 +138,7 @@ std::string Drawing::slots(int rank, int row) const {
   return text;
 }
 
-// Each row that the move takes something of, once.
+// Returns each row from which the move takes data, once.
 std::vector<int> Drawing::rows_of(const Move& move) const {
   std::vector<int> rows;
   for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
@@ -163,7 +164,7 @@ std::string Drawing::marker(int rank, int row, int step) const {
 std::string Drawing::sent_lines(int step) const {
   std::string words;
   for (const Move& move : Provenance::moves_of(schedule_, step)) {
-    // The blank that must not break is a letter until the lines are made.
+    // A letter stands for a blank at which lines must not break.
     words += fmt::format(" {}>{}{}{}{},", move.from, move.to, kNoBreak, by_target_ ? "→" : "c",
                          rank_list(rows_of(move)));
   }
@@ -197,7 +198,7 @@ bool Drawing::row_whole(int rank, int row) const {
   return true;
 }
 
-// [row or origin][rank]: which results are there.
+// [row or origin][rank]: true if the result is complete.
 std::vector<std::vector<bool>> Drawing::wholes() const {
   std::vector<std::vector<bool>> whole(static_cast<std::size_t>(rows()));
   for (int row = 0; row < rows(); ++row) {
@@ -340,7 +341,7 @@ int widest_compact(const Schedule& schedule, const BlockWidths& widths) {
   return name + 1 + schedule.ranks * (std::max(strip_width(schedule, widths), digits) + 1);
 }
 
-// The widest blocks with which `widest` says that it fits; else the narrowest.
+// Returns the widest blocks that fit according to `widest`; otherwise the narrowest.
 template <typename Widest>
 BlockWidths widths_within(const Schedule& schedule, int width, const Widest& widest) {
   BlockWidths widths;

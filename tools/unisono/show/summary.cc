@@ -12,7 +12,7 @@
 namespace unisono::cli {
 namespace {
 
-// Provenance is left out beyond so many bytes, and so many bytes looked at in all steps.
+// The limits beyond which provenance is left out: its bytes, and the bytes that all steps examine.
 constexpr std::uint64_t kMostShownBytes = 256'000'000;
 constexpr std::uint64_t kMostWork = 4'000'000'000;
 constexpr int kMostMoves = 64;  // listed for one step
@@ -48,7 +48,7 @@ std::string one_step(const Schedule& schedule, int step) {
   return text;
 }
 
-// The most chunks, or elements, that one rank sends in the step.
+// Returns the most chunks, or elements, that one rank sends in the step.
 std::int64_t most_sent(const Schedule& schedule, std::span<const Move> moves) {
   std::vector<std::int64_t> sent(static_cast<std::size_t>(schedule.ranks));
   for (const Move& move : moves) {
@@ -59,7 +59,7 @@ std::int64_t most_sent(const Schedule& schedule, std::span<const Move> moves) {
   return *std::max_element(sent.begin(), sent.end());
 }
 
-// Steps one after the other whose counts are equal; how many results are whole after the last.
+// Consecutive steps with equal counts, and the number of complete results after the last one.
 struct SummaryLine {
   int first = 0;
   int last = 0;

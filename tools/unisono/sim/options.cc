@@ -1,4 +1,4 @@
-// The options of `unisono sim` that say how to simulate.
+// Reads the simulation options of `unisono sim`.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -16,7 +16,7 @@ struct Assignment {
   std::string value;
 };
 
-// "NAME=VALUE", cut at the last sign.
+// Splits "NAME=VALUE" at the last equals sign.
 Assignment assignment(std::string_view option, const std::string& text, std::string_view example) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {

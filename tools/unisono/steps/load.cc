@@ -21,7 +21,7 @@ constexpr std::int64_t kMostTokens = 100'000'000;
 constexpr std::int64_t kMostExperts = 100'000;
 constexpr std::size_t kMostSequences = 1'000'000;
 
-// A file of a step says so; a config.json does not.
+// Returns true if the file names the step format; a config.json does not.
 bool is_step(const std::string& which) {
   return std::filesystem::is_regular_file(which) && foreign_binary_file(which).empty() &&
          read_text_file(which).find(step::kStepFormat) != std::string::npos;
@@ -40,7 +40,7 @@ double element_bytes(const std::string& precision) {
   return precision == "f32" ? 4 : precision == "bf16" ? 2 : 1;
 }
 
-// Digits alone, without sign or spaces.
+// Accepts only digits, without a sign or spaces.
 bool read_count(std::string_view text, std::size_t most, std::size_t& count) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   return error == std::errc() && end == text.data() + text.size() && count >= 1 && count <= most;

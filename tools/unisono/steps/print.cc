@@ -144,7 +144,7 @@ Json findings_json(const std::vector<step::Finding>& findings) {
 
 Json step_page_data(const step::Step& step) {
   const std::vector<step::Finding> findings = verify(step);
-  // A wrong step has no calls.
+  // An invalid step has no calls.
   Json data =
       calls_json(step, findings.empty() ? calls_of(step) : std::vector<std::vector<step::Call>>{});
   data["findings"] = findings_json(findings);

@@ -58,7 +58,7 @@ std::string of_any_layer(std::string name, int layer) {
   return name;
 }
 
-// Its nodes, with tensors that are named after their layer as if it were any other.
+// Returns the nodes of a section, with the layer removed from the names of tensors.
 std::vector<step::Node> of_any_layer(const step::Section& section) {
   std::vector<step::Node> nodes = section.nodes;
   for (step::Node& node : nodes) {

@@ -14,7 +14,7 @@ namespace unisono::cli {
 class Sections {
  public:
   Sections(const step::Step& step, const Console& console);
-  void print(const std::vector<std::vector<step::Call>>& calls);  // of each rank
+  void print(const std::vector<std::vector<step::Call>>& calls);  // by rank
 
  private:
   // The calls of a stage's busiest rank for one node, in the first of its layers.
@@ -26,23 +26,23 @@ class Sections {
   };
 
   const step::Section& at(std::size_t number) const { return step_.sections[number]; }
-  // The first section whose nodes are the same ones.
+  // Returns the first section with the same nodes.
   std::size_t first_like(std::size_t number) const;
-  // Returns true if it is printed together with the previous one.
+  // Returns true if the section is printed together with the previous one.
   bool goes_on(std::size_t number) const;
   // Prints the title. Returns true if the nodes are those of an earlier section.
   bool print_title(const step::Section& section);
   Said said_of(const step::Visit& visit) const;
-  // Returns how often the section's stage does it.
+  // Returns the number of times that the section's stage runs it.
   int passes(const step::Section& section) const;
   void print(const step::Visit& visit, const Said& said) const;
 
   const step::Step& step_;
   const Console& console_;
   step::StepRanks ranks_;
-  std::vector<std::vector<step::Node>> of_any_layer_;               // of each section, as the next
-  std::vector<std::size_t> like_;                                   // the first one that is alike
-  std::vector<std::vector<std::vector<const step::Call*>>> calls_;  // of each section and rank
+  std::vector<std::vector<step::Node>> of_any_layer_;  // of each section, as the next
+  std::vector<std::size_t> like_;                      // the first section that is alike
+  std::vector<std::vector<std::vector<const step::Call*>>> calls_;  // by section and rank
 };
 
 }  // namespace unisono::cli

@@ -62,7 +62,7 @@ int simulate_step(const step::Step& step, const Arguments& arguments, const Cons
   constexpr std::size_t kRecords = 200'000;
   network_model::SimulationResult result = network_model::simulate(
       workload, topology, {.records = arguments.has("trace") ? kRecords : 0});
-  // A trace has all steps, where there is room for their messages.
+  // A trace contains all steps if there is room for their messages.
   if (arguments.has("trace") && result.simulated < result.messages &&
       result.messages <= static_cast<double>(kRecords)) {
     result =

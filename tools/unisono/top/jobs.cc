@@ -20,7 +20,7 @@
 namespace unisono::cli {
 namespace {
 
-// A segment of ours in a process.
+// A mapping of a unisono segment in a process.
 struct Mapped {
   int pid = 0;
   std::uint64_t begin = 0;
@@ -43,8 +43,8 @@ std::vector<int> all_pids() {
   return pids;
 }
 
-// "begin-end perms offset dev inode   /memfd:unisono-world (deleted)". False: this user may not see
-// the process's memory.
+// "begin-end perms offset dev inode   /memfd:unisono-world (deleted)". Returns false if this user
+// may not see the process's memory.
 bool add_segments(int pid, std::vector<Mapped>& mapped) {
   std::ifstream maps(fmt::format("/proc/{}/maps", pid));
   if (!maps) {
@@ -109,7 +109,7 @@ comm::ReadSegment reader_of(const Mapped& segment) {
   };
 }
 
-// All segments of this host, and the jobs that they belong to.
+// Finds all segments on this host, and the jobs to which they belong.
 class Search {
  public:
   explicit Search(Unrelated* unrelated) {
@@ -121,7 +121,7 @@ class Search {
     }
     for (const int pid : all_pids()) {
       if (unrelated != nullptr && unrelated->processes.contains(pid)) {
-        hidden_.insert(pid);  // it may have joined a world since
+        hidden_.insert(pid);  // it may have joined a world since then
         continue;
       }
       const std::size_t before = mapped_.size();
@@ -175,7 +175,7 @@ class Search {
         return state_of(pid);
       }
     }
-    // Its memory may be another user's.
+    // Its memory may belong to another user.
     return hidden_.contains(own) ? state_of(own) : std::nullopt;
   }
 
@@ -195,13 +195,13 @@ class Search {
   }
 
   std::vector<Mapped> mapped_;
-  std::set<int> hidden_;                            // processes that this user may not look into
-  std::map<std::uint64_t, std::set<int>> mappers_;  // of each segment
-  std::map<int, int> own_pids_;                     // of those that have mapped a world
+  std::set<int> hidden_;                            // processes that this user may not read
+  std::map<std::uint64_t, std::set<int>> mappers_;  // by segment
+  std::map<int, int> own_pids_;                     // of the processes that have mapped a world
   std::map<std::uint64_t, Job> jobs_;               // by segment
 };
 
-// Returns true if some ranks are in both.
+// Returns true if both jobs have a common rank.
 bool overlap(const Job& a, const Job& b) {
   for (std::size_t rank = 0; rank < a.world.pids.size(); ++rank) {
     if (is_here(a, rank) && is_here(b, rank)) {
@@ -252,7 +252,8 @@ void add_part(Job& job, Job part) {
 
 }  // namespace
 
-// Two runs of a name cannot be told apart where ranks are seen twice: their parts stay parts.
+// If ranks are seen twice, two runs have the same name and cannot be distinguished: their parts are
+// not joined.
 std::vector<Job> join_parts(std::vector<Job> parts) {
   std::map<std::pair<std::string, std::size_t>, std::vector<Job>> named;
   for (Job& part : parts) {

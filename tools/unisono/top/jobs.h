@@ -1,4 +1,4 @@
-// The jobs that run on this host, as their shared memory and /proc show them.
+// Finds the jobs that run on this host, from their shared memory and /proc.
 #pragma once
 
 #include <chrono>
@@ -20,21 +20,22 @@ struct ProcessState {
   double cpu_s = 0;
 };
 
-// Ranks that are apart on this machine, as on several hosts, have a segment for each of these.
+// If ranks are separated on this machine as on several hosts, the job has one segment per such
+// host.
 struct Job {
-  std::uint64_t segment = 0;  // the inode of its memory, or of one of them
+  std::uint64_t segment = 0;  // the inode of its memory, or of one of its segments
   comm::ObservedWorld world = {};
   std::vector<comm::ObservedGroup> groups = {};             // the others
-  std::vector<std::optional<ProcessState>> processes = {};  // by rank; none: there is none
+  std::vector<std::optional<ProcessState>> processes = {};  // by rank; none: there is no process
 };
 
-// All jobs of which this user may see a process.
+// Returns all jobs with a process that this user may read.
 std::vector<Job> find_jobs();
 // The message if there is no job.
 inline constexpr const char* kNoJobs = "no job of unisono runs here";
 inline constexpr const char* kSeenJobs =
     "only jobs of this host whose processes this user may read are seen";
-// Processes that had no memory of a job, and when each was last looked into. Looking into all
+// Processes without memory of a job, and the time at which each was last examined. Examining all
 // processes of a host takes much longer than reading a job.
 struct Unrelated {
   static constexpr std::chrono::seconds kLookAgain{10};
@@ -43,13 +44,13 @@ struct Unrelated {
 // Returns the jobs that the word selects: the number of a process, or the name of a job; empty:
 // all. `unrelated`: a process in it is skipped for kLookAgain; nullptr: none is skipped.
 std::vector<Job> matching_jobs(std::string_view word, Unrelated* unrelated = nullptr);
-// The same. Throws UsageError if the word means none.
+// Like matching_jobs(). Throws UsageError if the word selects no job.
 std::vector<Job> find_jobs(std::string_view word);
 
-// False: it is on another host, and nothing is known of it.
+// Returns false if the rank is on another host, so that nothing is known about it.
 bool is_here(const Job& job, std::size_t rank);
 
-// The number of the process of a rank that is here, as it is known here.
+// Returns the process number, in this namespace, of a rank on this host.
 int pid_of(const Job& job, std::size_t rank);
 
 // "4 ranks, 2 of them here, 3 groups".
@@ -57,7 +58,7 @@ std::string size_text(const Job& job);
 // Returns why a job ended, in lines of `width` columns after "ended: ".
 std::string ended_text(std::string_view why, int width);
 
-// The jobs, after those of the same name and size that have different ranks became one.
+// Returns the jobs, after joining jobs that have the same name and size but different ranks.
 std::vector<Job> join_parts(std::vector<Job> parts);
 
 // "runs", "sleeps", "is stopped", ...

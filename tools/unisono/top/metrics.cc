@@ -17,8 +17,8 @@ namespace {
 constexpr std::string_view kOther = "other";
 constexpr double kNsPerSecond = 1e9;
 
-// Returns a label's value in quotes. Prometheus knows three escapes and takes only UTF-8, which a
-// label that was cut need not be.
+// Returns a label's value in quotes. Prometheus supports three escapes and accepts only UTF-8, and
+// a label that was cut may be invalid UTF-8.
 std::string quoted(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < ' ' && c != '\n') {
@@ -284,7 +284,7 @@ class Metrics::Scrape {
   std::set<std::string> seen_;  // sources in the world that is being added
 };
 
-// Names what is new, and forgets the worlds that have ended. A name stays with its world.
+// Names new groups and labels, and drops worlds that have ended. A name stays with its world.
 void Metrics::follow(const std::vector<Job>& jobs) {
   std::erase_if(worlds_, [&jobs](const auto& world) {
     return std::none_of(jobs.begin(), jobs.end(),
@@ -303,7 +303,7 @@ void Metrics::follow(const std::vector<Job>& jobs) {
     for (const comm::ObservedGroup& group : job.groups) {
       const auto key = key_of(group);
       if (world.groups.size() < kMostGroups && !world.groups.contains(key)) {
-        // The same on all hosts.
+        // The name is the same on all hosts.
         world.groups[key] =
             fmt::format("{:08x}", Hash().add(group.id)
                                           .add(static_cast<std::uint64_t>(group.first))

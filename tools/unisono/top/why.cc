@@ -9,11 +9,11 @@ namespace {
 
 // An edge of the wait graph: one rank waits for another, in a group.
 struct Edge {
-  int from = 0;  // in the world, as `to`
+  int from = 0;  // in the world, like `to`
   int to = 0;
   const comm::ObservedGroup* group = nullptr;
   const comm::ObservedRank* waiter = nullptr;
-  bool has_entered = true;  // `to` is in the collective that `from` waits in
+  bool has_entered = true;  // `to` has entered the collective in which `from` waits
 };
 
 Text group_text(const Job& job, const comm::ObservedGroup& group) {
@@ -135,7 +135,7 @@ class Hang {
     }
   }
 
-  // Ranks that are in the same operation and not in the same one.
+  // Finds ranks that should be in the same operation but are in different ones.
   void add_mismatches(const comm::ObservedGroup& group) {
     std::map<std::uint64_t, std::map<std::uint64_t, std::vector<const comm::ObservedRank*>>> calls;
     for (const comm::ObservedRank& rank : group.ranks) {
@@ -182,7 +182,7 @@ class Hang {
     return found;
   }
 
-  // All that wait for it, directly or through others.
+  // Returns the ranks that wait for this rank, directly or through others.
   std::vector<int> waiting_for(int rank) const {
     std::set<int> found;
     for (bool grown = true; grown;) {
@@ -234,7 +234,7 @@ class Hang {
     return label.empty() ? Text() : say(" ({})", "（{}）", plain(label));
   }
 
-  // One of the waits for a rank: the longest.
+  // Returns the longest wait for a rank.
   const Edge& wait_for(int rank) const {
     const Edge* longest = nullptr;
     for (const auto& [from, edges] : edges_) {
@@ -251,7 +251,7 @@ class Hang {
     return say("rank {} (pid {})", "rank {}（pid {}）", rank,
                pid_of(job_, static_cast<std::size_t>(rank)));
   }
-  // About a wait that is for no rank in particular.
+  // Describes a wait that is not for a specific rank.
   Text alone_text(const Edge& edge) const {
     const comm::WaitTarget& waiting = *edge.waiter->waiting;
     return waiting.what == comm::WaitTarget::What::recv
@@ -336,7 +336,7 @@ class Hang {
     return finding;
   }
 
-  // Nothing is known of these: each may be late, or wait for one that is here.
+  // Reports ranks on other hosts: each may be late, or wait for a rank on this host.
   Finding look_elsewhere(const std::vector<int>& ranks) const {
     std::set<int> waiting;
     std::set<Text> calls;
@@ -378,7 +378,7 @@ class Hang {
     return text;
   }
 
-  // Ranks that wait for each other in a ring, which `rank` leads into.
+  // Reports ranks that wait for each other in a ring; the waits of `rank` lead into it.
   Finding deadlock(int rank) const {
     std::vector<int> path;
     while (std::find(path.begin(), path.end(), rank) == path.end()) {
@@ -408,7 +408,7 @@ class Hang {
   std::int64_t now_ns_;
   std::map<int, std::vector<Edge>> edges_;  // by `from`
   std::size_t edges_count_ = 0;
-  std::map<int, Edge> alone_;  // ranks that wait for no rank in particular
+  std::map<int, Edge> alone_;  // ranks that wait for no specific rank
   std::vector<Finding> findings_;
 };
 

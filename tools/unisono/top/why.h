@@ -1,4 +1,4 @@
-// Why a job does not go on: who waits for whom, down to those who wait for nobody.
+// Finds why a job hangs: follows the waits of ranks to the ranks that wait for nobody.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,18 +14,19 @@ struct Finding {
   // "never called", "stopped", "gone", "left", "late", "deadlock", "mismatch", "unanswered" or
   // "elsewhere".
   std::string kind = {};
-  std::vector<int> ranks = {};    // the culprits, in the world; of "unanswered" none
-  std::vector<int> waiting = {};  // who waits for them, directly or not
-  double waited_s = 0;            // the longest of these
+  std::vector<int> ranks = {};    // the culprits, in the world; empty for "unanswered"
+  std::vector<int> waiting = {};  // the ranks that wait for them, directly or not
+  double waited_s = 0;            // the longest of these waits
   Text text = {};                 // one sentence
   std::vector<Text> details = {};
-  Text next = {};                            // what to do, in lines
-  Text later = {};                           // the same when the processes are no more
-  std::vector<std::string> operations = {};  // of a recording, that it is about: "world #17"
-  bool is_abort = false;                     // it is what the ranks themselves ended with
+  Text next = {};   // advice, in lines
+  Text later = {};  // the advice after the processes have ended
+  std::vector<std::string> operations =
+      {};                 // of a recording: the operations of the finding, "world #17"
+  bool is_abort = false;  // the error with which the ranks themselves ended
 };
 
-// First what most ranks wait for. `now_ns` is of comm::board_clock_ns().
+// Returns the cause for which most ranks wait first. `now_ns` is of comm::board_clock_ns().
 std::vector<Finding> explain_hang(const Job& job, std::int64_t now_ns);
 
 // As `unisono trace why --json` prints them: in English, and beside that in Chinese.

@@ -1,5 +1,5 @@
-// This host as hwloc sees it. hwloc knows what there is and what it hangs on; how fast the links
-// are it mostly does not, so links have usual figures, and the source of the topology says so.
+// Describes this host with hwloc. hwloc knows the devices and their connections, but mostly not the
+// speed of links. So links have typical figures, and the source of the topology says so.
 #include "cli/failure.h"
 #include "topo/topo.h"
 
@@ -17,12 +17,12 @@
 namespace unisono::cli {
 namespace {
 
-// Between two cores of a package by way of its shared cache, and between packages.
+// Between two cores of a package through its shared cache, and between packages.
 constexpr double kCoreLatencyUs = 0.05;
 constexpr double kCoreBytesPerUs = 10e3;
 constexpr double kPackageLatencyUs = 0.1;
 constexpr double kPackageBytesPerUs = 40e3;
-// PCIe 4.0 x16, where hwloc does not know the speed of the slot.
+// PCIe 4.0 x16, if hwloc does not know the speed of the slot.
 constexpr double kPcieLatencyUs = 1.0;
 constexpr double kPcieBytesPerUs = 31.5e3;
 

@@ -1,5 +1,5 @@
-// Topologies that other programs write, as far as they say how a machine is joined. Figures that
-// they do not have are usual ones; the source of what is made says which.
+// Reads the topologies of other programs, as far as they describe the links of a machine. Missing
+// figures get typical values; the source of the topology lists them.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace unisono::cli {
 
-// The words of a line, without what underlines them on a terminal.
+// Returns the words of a line, without escape sequences for underlining.
 std::vector<std::string> words_in(std::string_view line);
 
-// The matrix that `nvidia-smi topo -m` prints. The position is "line N".
+// Recognises and reads the matrix of `nvidia-smi topo -m`. The position of an error is "line N".
 bool is_smi_matrix(std::string_view text);
 Parsed<Topology> read_smi_matrix(std::string_view text);
 
@@ -27,8 +27,8 @@ Parsed<Topology> read_nccl_topology(std::string_view text);
 bool is_rocm_topology(std::string_view text);
 Parsed<Topology> read_rocm_topology(std::string_view text);
 
-// Figures that are assumed: of one NVLink and one XGMI link each way, of a PCIe 4.0 slot of 16
-// lanes, and between the sockets of a host, in bytes per microsecond.
+// Assumed bandwidths in bytes per microsecond: one NVLink and one XGMI link in each direction, a
+// PCIe 4.0 slot with 16 lanes, and between the sockets of a host.
 inline constexpr double kNvlinkBytesPerUs = 25e3;
 inline constexpr double kXgmiBytesPerUs = 50e3;
 inline constexpr double kSlotBytesPerUs = 31.5e3;

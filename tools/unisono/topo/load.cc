@@ -13,7 +13,8 @@
 namespace unisono::cli {
 namespace {
 
-// Topologies of others that are read, and then those that are known by name alone.
+// First tries the formats of other programs that can be read, and then recognises formats that
+// cannot be read.
 Parsed<Topology> parse_topology(const std::string& target, const std::string& text) {
   if (is_smi_matrix(text)) {
     return read_smi_matrix(text);

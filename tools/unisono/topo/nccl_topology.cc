@@ -38,7 +38,7 @@ std::optional<double> number_of(const Attributes& attributes, std::string_view n
              : std::nullopt;
 }
 
-// "16.0 GT/s PCIe" and lanes, as bytes per microsecond each way; 0: not said.
+// Converts "16.0 GT/s PCIe" and the lanes to bytes per microsecond in each direction; 0: unknown.
 double slot_bytes_per_us(const Attributes& pci) {
   const double gigatransfers = number_of(pci, "link_speed").value_or(0);
   const double lanes = number_of(pci, "link_width").value_or(0);
@@ -73,7 +73,7 @@ class NcclReader {
   struct Free {
     void operator()(XML_Parser parser) const { XML_ParserFree(parser); }
   };
-  // An element that is open: the device of its children, and of a PCIe slot its figures.
+  // An open element: the device of its children, and the figures of a PCIe slot.
   struct Open {
     std::string name = {};
     std::string busid = {};
@@ -168,8 +168,8 @@ class NcclReader {
     strange_[strange_.size() < kMostNames || strange_.contains(name) ? name : "..."] += 1;
   }
 
-  // A bridge is a switch of its own; a slot with a GPU or a NIC becomes that device's link, which
-  // its children see to.
+  // A bridge becomes a switch. A slot with a GPU or a NIC becomes the link of that device, which
+  // its child elements add.
   void open_slot(Open& one, const Attributes& attributes) {
     if (one.device < 0) {
       fail("a <pci> outside a <cpu>");
@@ -213,7 +213,7 @@ class NcclReader {
             one.slot > 0 ? one.slot : std::max(1.0, megabits / 8));
   }
 
-  // NCCL's own figures are a fifth lower, as it measures them.
+  // NCCL's own figures are a fifth lower, because they are measured.
   void add_nvlink(const Open& one, const std::string& name, const Attributes& attributes) {
     const auto gpu = gpus_.find(one.busid);
     if (gpu == gpus_.end()) {

@@ -87,7 +87,7 @@ class RocmReader {
     }
   }
 
-  // The link of two GPUs is the same both ways, and of a kind that is known.
+  // Checks that the link of two GPUs is the same in both directions, and of a known kind.
   void check() {
     for (std::size_t i = 0; i < names_.size(); ++i) {
       for (std::size_t k = 0; k < names_.size(); ++k) {

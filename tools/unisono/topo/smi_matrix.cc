@@ -1,5 +1,5 @@
-// `nvidia-smi topo -m`: which two devices are joined by NVLinks, and what their PCIe traffic
-// passes. The matrix may stand behind other lines, such as the command.
+// `nvidia-smi topo -m`: the NVLinks between devices, and the path of their PCIe traffic. The matrix
+// may follow other lines, such as the command.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,15 +16,16 @@ namespace unisono::cli {
 namespace {
 
 constexpr int kMostMatrixDevices = 256;
-constexpr int kMostLinks = 18;  // NVLinks of one GPU: more in its row are links of a switch
+constexpr int kMostLinks =
+    18;  // the most NVLinks of a GPU; a row with more lists links to a switch
 
 bool is_gpu_name(const std::string& word) {
   constexpr std::string_view kGpu = "GPU";
   return word.starts_with(kGpu) && word.size() > kGpu.size();
 }
 
-// The devices of a heading, which end with "CPU Affinity"; other devices than GPUs may have any
-// names ("NIC0", "mlx5_0", "bnxt_re0"). Empty: it is no heading.
+// Returns the devices of a heading, which come before "CPU Affinity". Devices other than GPUs may
+// have any name ("NIC0", "mlx5_0", "bnxt_re0"). Empty: the line is not a heading.
 std::vector<std::string> devices_in(const std::vector<std::string>& words) {
   const auto end = std::find(words.begin(), words.end(), "CPU");
   const bool is_heading = end != words.end() && end + 1 != words.end() &&
@@ -32,7 +33,7 @@ std::vector<std::string> devices_in(const std::vector<std::string>& words) {
   return is_heading ? std::vector<std::string>(words.begin(), end) : std::vector<std::string>{};
 }
 
-// NVLinks of a cell; 0: none.
+// Returns the number of NVLinks of a cell; 0: none.
 int links_of(const std::string& cell) {
   int links = 0;
   if (cell.starts_with("NV")) {
@@ -102,7 +103,7 @@ class MatrixReader {
     rest_.emplace_back(end, words.end());
   }
 
-  // Both ways between two devices are the same, and of a kind that is known.
+  // Checks that both directions between two devices are the same, and of a known kind.
   void check() {
     for (std::size_t i = 0; i < names_.size(); ++i) {
       for (std::size_t k = 0; k < names_.size(); ++k) {
@@ -124,7 +125,7 @@ class MatrixReader {
     }
   }
 
-  // A number for each device, the same for those that a cell of these joins.
+  // Numbers the devices; devices that a cell joins get the same number.
   template <typename IsJoined>
   std::vector<int> groups(const IsJoined& is_joined) const {
     std::vector<int> group(names_.size());
@@ -140,13 +141,14 @@ class MatrixReader {
     return group;
   }
 
-  // The NUMA node that the matrix names for a GPU, or those that traffic between does not leave.
+  // Returns the socket of each device: the NUMA node that the matrix names for a GPU, or a group of
+  // devices whose traffic does not leave their socket.
   std::vector<std::string> sockets() const {
     const std::vector<int> near =
         groups([](const std::string& cell) { return cell[0] == 'P' || cell == "NODE"; });
     std::map<int, std::string> names;
     for (std::size_t i = 0; i < names_.size() && has_numa_; ++i) {
-      // "0-15", "0" and, in newer ones, "N/A": CPUs, NUMA node, GPU's NUMA node.
+      // "0-15", "0" and, in newer versions, "N/A": CPUs, NUMA node, the GPU's NUMA node.
       if (rest_[i].size() >= 2 && rest_[i][1] != "N/A") {
         names.emplace(near[i], "socket" + rest_[i][1].substr(0, 8));
       }
@@ -250,7 +252,7 @@ class MatrixReader {
   bool has_numa_ = false;
   std::vector<std::string> names_;
   std::vector<std::vector<std::string>> cells_;
-  std::vector<std::vector<std::string>> rest_;  // behind the cells: affinities
+  std::vector<std::vector<std::string>> rest_;  // the affinities after the cells
   std::vector<int> devices_;
 };
 

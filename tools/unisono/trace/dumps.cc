@@ -51,7 +51,7 @@ bool are_dumps(const std::vector<std::string>& paths) {
   }
   const std::string text = read_text_file(files.front(), kMostOfRecording);
   const std::string_view head = std::string_view(text).substr(0, kLooked);
-  // A reader refuses what is foreign, and says what it is.
+  // A reader refuses a file of another known program, and names the program.
   const bool is_foreign = !foreign_file(text).empty();
   const bool is_ours =
       head.starts_with("UnoRec") || head.find("\"unisono.") != std::string_view::npos;

@@ -1,5 +1,5 @@
-// Files that other programs left, one or several for each rank, on the command line of
-// `unisono trace`.
+// Reads files of other programs, one or several for each rank, on the command line of `unisono
+// trace`.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ namespace unisono::cli {
 
 struct Dumps {
   std::vector<ImportedRank> ranks = {};  // by rank
-  Account account = {};                  // `used` is for the caller to set
+  Account account = {};                  // the caller sets `used`
 };
 
-// Returns true if the first of the paths is a folder without recordings of ours, or begins like one
-// of the files that read_dumps() reads.
+// Returns true if the first path is a folder without recordings of unisono, or a file of a kind
+// that read_dumps() reads.
 bool are_dumps(const std::vector<std::string>& paths);
-// A folder stands for its files. Throws UsageError.
+// Reads the files; a folder stands for its files. Throws UsageError.
 Dumps read_dumps(const std::vector<std::string>& paths);
 
 }  // namespace unisono::cli

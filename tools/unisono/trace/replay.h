@@ -1,4 +1,4 @@
-// `unisono trace replay`: the collectives of a recording once more.
+// `unisono trace replay`: runs the collectives of a recording again.
 #pragma once
 
 #include <string>

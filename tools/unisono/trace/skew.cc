@@ -39,7 +39,7 @@ void print_skew(const std::string& path, const Skew& skew, const Console& consol
   fmt::print("{}  {} operation{} that two ranks or more began\n",
              console.paint(Paint::strong, path), skew.operations, skew.operations == 1 ? "" : "s");
   if (skew.operations == 0) {
-    return;  // to be late takes another rank that came before
+    return;  // a rank can be late only if another one came before
   }
   if (skew.ranks.empty() || skew.ranks.front().last == 0) {
     fmt::print("no rank was late: all came together, as far as their clocks can tell\n");

@@ -1,4 +1,4 @@
-// `unisono trace whatif`: a recorded job simulated again with a change.
+// `unisono trace whatif`: simulates a recorded job with a change.
 #pragma once
 
 #include "cli/arguments.h"

@@ -64,8 +64,8 @@ void print_why(nlohmann::ordered_json jobs) {
   fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-// And no job, nor a process: a job may be named slurm/4711/0, as no file is here, and what is all
-// digits is a process.
+// Returns true if the word names a file, not a job or a process: a job may be named slurm/4711/0,
+// and a word of digits is a process.
 bool is_file(const std::string& which) {
   std::error_code ignored;
   return which.ends_with(".json") || (std::filesystem::exists(which, ignored) &&

@@ -1,4 +1,4 @@
-// `unisono trace why`: what is wrong with a running job, a recording, or dumps of other programs.
+// `unisono trace why`: diagnoses a running job, a recording, or dumps of other programs.
 #pragma once
 
 #include <string>

@@ -22,9 +22,9 @@ namespace {
 
 constexpr int kRounds = 6;
 constexpr double kBarCells = 24;
-constexpr double kThreadsShare = 0.2;  // of the time, for numbers of threads
+constexpr double kThreadsShare = 0.2;  // the share of the time for numbers of threads
 
-// A file of this process alone, gone when it is done.
+// A temporary file of this process, which is removed at the end.
 class ScratchFile {
  public:
   ScratchFile() : path_((std::filesystem::temp_directory_path() / "unisono-tune-XXXXXX").string()) {

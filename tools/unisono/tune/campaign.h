@@ -12,15 +12,15 @@
 
 namespace unisono::cli {
 
-// Starts the jobs, all rank counts in turn, several times: what disturbs one job, or how its ranks
-// happen to meet, then counts once, and the quickest time counts (network_model/repeats.h). Larger
-// ones get more of the time.
+// Starts the jobs for all rank counts in turn, several times. A disturbance of one job, or an
+// unlucky placement of its ranks, then affects only one of several measurements, and the fastest
+// time is used (network_model/repeats.h). Jobs with more ranks get more of the time.
 class Campaign {
  public:
   // Throws UsageError.
   Campaign(const Arguments& arguments, const Console& console);
 
-  // An exit code where a job has failed.
+  // Returns an exit code if a job has failed.
   std::optional<int> run();
   const Measurements& measured() const { return measured_; }
   double seconds() const;
@@ -28,13 +28,13 @@ class Campaign {
 
  private:
   std::optional<int> run_jobs(int ranks, double seconds);
-  // One that measures numbers of threads, or, if there are none, all else.
+  // Runs a job that measures the given numbers of threads, or everything else if there are none.
   std::optional<int> run_job(int ranks, double seconds, const std::vector<int>& threads);
 
   const Console& console_;
   std::string max_bytes_;
   std::string sizes_;
-  std::vector<int> threads_;  // that were named
+  std::vector<int> threads_;  // the numbers of --threads
   bool is_long_ = false;      // helper threads take part in the largest calls
   double seconds_;
   std::vector<int> counts_;

@@ -24,11 +24,11 @@ constexpr std::uint64_t kCoarse[] = {8,          512,      4 * kKiB,  32 * kKiB,
                                      256 * kKiB, 2 * kMiB, 16 * kMiB, 64 * kMiB};
 constexpr std::uint64_t kFine[] = {64,         2 * kKiB, 12 * kKiB, 96 * kKiB,
                                    768 * kKiB, 6 * kMiB, 32 * kMiB};
-constexpr double kTargetS = 0.001;        // a point
-constexpr std::uint64_t kTriedAll = 512;  // up to here every algorithm is measured
+constexpr double kTargetS = 0.001;        // per point
+constexpr std::uint64_t kTriedAll = 512;  // up to this size every algorithm is measured
 constexpr double kNear = 1.4;             // times the best: measured at the next size
-constexpr double kFar = 2.5;              // the same, where it takes little time
-constexpr double kLittle = 1.0 / 200;     // of the whole time
+constexpr double kFar = 2.5;              // like kNear, for points that take little time
+constexpr double kLittle = 1.0 / 200;     // as a share of the whole time
 constexpr double kCallsOfAPoint = 3;
 constexpr std::uint64_t kSegmentedFrom = 32 * kKiB;
 constexpr int kSegments[] = {4, 16};
@@ -45,7 +45,7 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Memory as a program's buffers are: page aligned, touched.
+// Memory like a program's buffers: page aligned and touched.
 class Memory {
  public:
   explicit Memory(std::size_t bytes) : bytes_(bytes + kAlignment) {}
@@ -59,13 +59,13 @@ class Memory {
   std::vector<std::byte> bytes_;
 };
 
-// One schedule, and what is known of it.
+// A schedule with its measurements.
 struct Series {
   const Algorithm* algorithm = nullptr;
-  std::vector<std::string> names;  // all that have it
+  std::vector<std::string> names;  // all algorithms with this schedule
   std::vector<Move> moves;
   std::uint64_t from_bytes = 0;
-  std::map<std::uint64_t, double> times;  // by the size that was asked for
+  std::map<std::uint64_t, double> times;  // by requested size
 };
 
 class Prober {
@@ -98,7 +98,7 @@ class Prober {
            16 * static_cast<std::size_t>(comm_.size());
   }
 
-  // False: the time is up.
+  // Returns false if the time is up.
   bool run_coarse(const std::vector<std::uint64_t>& sizes) {
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       for (auto& [collective, all] : series_) {
@@ -165,8 +165,8 @@ class Prober {
     }
   }
 
-  // Returns the algorithms worth measuring at size number i. The same on all ranks, because the
-  // times are.
+  // Returns the algorithms worth measuring at size number i. The result is the same on all ranks,
+  // because the times are.
   std::vector<bool> survivors(const std::vector<Series>& all,
                               const std::vector<std::uint64_t>& sizes, std::size_t i) const {
     std::vector<bool> result(all.size());
@@ -193,13 +193,13 @@ class Prober {
     return result;
   }
 
-  // Returns true if it was measured at the sizes around this one.
+  // Returns true if the series was measured at the next smaller and larger sizes.
   static bool is_between(const Series& one, std::uint64_t bytes) {
     return !one.times.empty() && one.times.begin()->first < bytes &&
            one.times.rbegin()->first > bytes;
   }
 
-  // False: the time is up, by the clock of rank 0.
+  // Returns false if the time is up, by the clock of rank 0.
   bool measure_point(Series& series, std::uint64_t bytes) {
     std::uint8_t goes_on = now_s() < end_s_ ? 1 : 0;
     comm_.broadcast(std::span(&goes_on, 1), 0);

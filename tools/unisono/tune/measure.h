@@ -1,8 +1,8 @@
 // Measures the algorithms of the catalogue, as one rank of a job.
 //
-// Sizes are taken in two rounds, far apart first. An algorithm that is far slower than the best is
-// not tried at larger sizes. Algorithms whose schedules for so many ranks are the same are measured
-// as one.
+// Measures sizes in two rounds: first sizes far apart, then the sizes between them. An algorithm
+// that is far slower than the best is not measured at larger sizes. Algorithms with the same
+// schedule for this number of ranks are measured once.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace unisono::cli {
 
 struct MeasureOptions {
   std::uint64_t most_bytes = 0;
-  double seconds = 0;                     // when these are over, the rest is left out
-  std::vector<std::uint64_t> sizes = {};  // in the place of the usual ones; they rise
+  double seconds = 0;                     // after this time the rest is left out
+  std::vector<std::uint64_t> sizes = {};  // instead of the default sizes, in ascending order
 };
 
-// Collective. Each point is reported on rank 0 as soon as it is there.
+// Collective. Reports each point on rank 0 as soon as it is measured.
 void measure_algorithms(Communicator& comm, const MeasureOptions& options,
                         const std::function<void(const cost::Point&)>& report);
 

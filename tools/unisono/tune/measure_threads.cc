@@ -57,11 +57,12 @@ std::vector<int> thread_counts(const std::vector<int>& named, int ranks, int cpu
 void measure_threads(Communicator& comm, const std::vector<int>& counts, std::uint64_t most_bytes,
                      double seconds,
                      const std::function<void(const network_model::TimedThreads&)>& report) {
-  constexpr double kLongestS = 1e6;  // which a count of milliseconds can hold
+  constexpr double kLongestS = 1e6;  // the limit of a count of milliseconds
   const Deadline deadline =
       Deadline::after_ms(static_cast<int>(std::min(seconds, kLongestS) * 1e3));
   const double calls = static_cast<double>(counts.size() * std::size(kLong) * std::size(kCut));
-  const double target_s = std::max(seconds / calls / 2, kLeastTimedS);  // half of it is set-up
+  const double target_s =
+      std::max(seconds / calls / 2, kLeastTimedS);  // half of the time is set-up
   OtherWorlds worlds(comm);
   std::vector<Communicator> joined;
   for (const int threads : counts) {

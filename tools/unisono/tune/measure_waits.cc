@@ -31,7 +31,8 @@ void measure_waits(Communicator& comm, double seconds,
   const std::span<const WaitPolicy> policies =
       oversubscribed ? std::span(kOversubscribed) : std::span(kWithRoom);
   const double calls = static_cast<double>(policies.size() * std::size(kSizes));
-  const double target_s = std::max(seconds / calls / 2, kLeastTargetS);  // half of it is set-up
+  const double target_s =
+      std::max(seconds / calls / 2, kLeastTargetS);  // half of the time is set-up
   for (const WaitPolicy& policy : policies) {
     ConnectOptions options;
     options.wait = {.spin = policy.spin, .yield_us = policy.yield_us};

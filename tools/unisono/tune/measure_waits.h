@@ -1,4 +1,4 @@
-// Measures ways of waiting, as one rank of a job.
+// Measures wait policies, as one rank of a job.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace unisono::cli {
 
-// Joins a world of its own for each policy, and times short and middle calls there. Collective.
-// Each time is reported on rank 0.
+// Joins a separate world for each policy, and times short and medium calls in it. Collective.
+// Reports each time on rank 0.
 void measure_waits(Communicator& comm, double seconds,
                    const std::function<void(const network_model::TimedWait&)>& report);
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kHeading =
     "collective,algorithm,ranks,bytes,time_us,wait,oversubscribed,threads\n";
-// The share of a job's time that goes to ways of waiting.
+// The share of a job's time for wait policies.
 constexpr double kWaitsShare = 0.05;
 
 // Returns the texts between the commas, which may be empty.

@@ -18,8 +18,8 @@ struct Measurements {
   std::vector<cost::Point> points;
   std::vector<network_model::TimedWait> waits;
   std::vector<network_model::TimedThreads> threads;
-  std::string table;                   // all of it
-  std::vector<Account> accounts = {};  // of the tables that were read
+  std::string table;                   // the whole table
+  std::vector<Account> accounts = {};  // the accounts of the tables that were read
 };
 
 // --max-bytes, --sizes and --time. Throws UsageError.
@@ -28,8 +28,8 @@ MeasureOptions measure_options(const Arguments& arguments);
 // --threads; none: it is not there. Throws UsageError.
 std::vector<int> thread_counts_of(const Arguments& arguments);
 
-// One rank of a job: measures the numbers of threads that --threads names, or else algorithms and
-// ways of waiting, and rank 0 writes the table that --measure names.
+// Runs one rank of a job: measures the numbers of threads of --threads, or else algorithms and wait
+// policies. Rank 0 writes the table of --measure.
 void measure_into_table(const Arguments& arguments);
 
 // Throws UsageError with the place in the table.

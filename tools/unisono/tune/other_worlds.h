@@ -1,4 +1,4 @@
-// Worlds of a job's ranks beside its own, in which they wait or move otherwise.
+// Additional worlds of a job's ranks, with other wait policies or numbers of threads.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ class OtherWorlds {
  public:
   // Collective.
   explicit OtherWorlds(Communicator& comm);
-  // Collective. The ranks, the job, and that no profile is used, are filled in.
+  // Collective. Fills in the ranks and the job, and disables profiles.
   Communicator connect(ConnectOptions options);
   // Returns the number of CPUs that any of the ranks may use.
   int cpus() const { return cpus_; }
@@ -20,7 +20,7 @@ class OtherWorlds {
   int rank_;
   int size_;
   int cpus_;
-  std::string job_;  // the same on all ranks, and of this job alone
+  std::string job_;  // the same on all ranks, and unique to this job
   int made_ = 0;
 };
 

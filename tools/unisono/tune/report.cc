@@ -26,7 +26,7 @@ struct Line {
   std::string text;
 };
 
-// One for each collective and rank count: "one_shot, flat from 16 KiB".
+// Returns a line for each collective and rank count: "one_shot, flat from 16 KiB".
 template <typename Row>
 std::vector<Line> lines_of(const std::vector<Row>& rows,
                            const std::function<std::string(const Row&)>& name) {
@@ -34,7 +34,7 @@ std::vector<Line> lines_of(const std::vector<Row>& rows,
   for (const Row& row : rows) {
     const std::string text = name(row);
     if (text.empty()) {
-      continue;  // far beyond what was measured
+      continue;  // far beyond the measurements
     }
     if (lines.empty() || lines.back().collective != row.collective ||
         lines.back().ranks != row.ranks) {
@@ -105,7 +105,7 @@ void print_text(const TuneReport& report, const Console& console) {
              reach_of(report.machine.machine));
   fmt::print("predictions are quickest times; here the median takes {:.2f}x as long\n",
              report.slower);
-  // A machine with nothing else running repeats its times more closely than this.
+  // On an idle machine, repeated times differ by less than this factor.
   constexpr double kBusy = 1.25;
   if (report.slower > kBusy) {
     console.note(fmt::format(

@@ -13,9 +13,9 @@ namespace unisono::cli {
 
 struct TuneReport {
   cost::NamedMachine machine;
-  network_model::Errors errors;        // of points left out
+  network_model::Errors errors;        // errors on points that were left out
   double slower = 1;                   // network_model::median_over_quickest()
-  double seconds = 0;                  // of measuring; 0: nothing was measured
+  double seconds = 0;                  // time of the measurements; 0: nothing was measured
   std::string path;                    // of the profile
   std::vector<Account> accounts = {};  // of the tables of --table
 };

@@ -19,8 +19,8 @@ inline constexpr Option kServeOption = {
         "0.0.0.0:8000 is every interface of this host; use 127.0.0.1:8000 with ssh -L. Anybody who "
         "can reach the address can read the page."};
 
-// Adds to `data` what each page has, and writes the page as --output, --no-open, --serve and --lang
-// say, else to a file called `name`. Returns the exit code.
+// Adds the common data of each page to `data`, and writes the page as --output, --no-open, --serve
+// and --lang define; by default to a file called `name`. Returns the exit code.
 int deliver_page(nlohmann::ordered_json data, const std::string& name, const Arguments& arguments,
                  const Console& console);
 

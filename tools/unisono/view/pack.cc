@@ -8,7 +8,8 @@
 namespace unisono::cli {
 namespace {
 
-// Unsigned numbers in groups of seven bits, the lowest first; all groups but the last have bit 7.
+// Unsigned numbers in groups of seven bits, lowest group first; all groups but the last have bit 7
+// set.
 class Bytes {
  public:
   void add(std::uint64_t value) {
@@ -39,12 +40,12 @@ class Bytes {
   std::vector<std::uint8_t> bytes_;
 };
 
-// 0, -1, 1, -2 ... as 0, 1, 2, 3 ...
+// Maps 0, -1, 1, -2 ... to 0, 1, 2, 3 ...
 std::uint64_t zigzag(std::int64_t value) {
   return (static_cast<std::uint64_t>(value) << 1U) ^ static_cast<std::uint64_t>(value >> 63);
 }
 
-// One column: pairs of a difference to the value before and how often it repeats.
+// Adds a column: pairs of a difference from the previous value and its number of repetitions.
 template <typename Value>
 void add_column(Bytes& bytes, const std::vector<Move>& moves, const Value& value) {
   std::int64_t before = 0;

@@ -1,5 +1,5 @@
-// Schedules as the viewer's page carries them (docs/formats/view.md): each column of the moves as
-// runs of equal differences, because schedules are regular.
+// Packs schedules for the viewer's page (docs/formats/view.md): each column of the moves is stored
+// as runs of equal differences, because schedules are regular.
 #pragma once
 
 #include <nlohmann/json.hpp>

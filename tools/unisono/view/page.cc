@@ -7,7 +7,7 @@
 #include "algorithms/catalog.h"
 #include "view/pack.h"
 
-// The compiler has no #embed yet; the assembler puts the file into the program.
+// The compiler has no #embed yet, so the assembler includes the file.
 asm(".section .rodata\n"
     ".global unisono_page\n"
     ".global unisono_page_end\n"
@@ -28,7 +28,7 @@ constexpr int kLeastRanks = 2;
 constexpr int kMostRanks = 16;
 constexpr std::string_view kPlace = "<!--unisono-data-->";
 
-// The first, the next and the last one show all that a root can change.
+// The first, second and last rank show every effect of the root.
 std::set<int> shown_roots(const Algorithm& algorithm, int ranks) {
   return is_rooted(algorithm.collective) ? std::set<int>{0, 1, ranks - 1} : std::set<int>{0};
 }
@@ -46,7 +46,8 @@ nlohmann::ordered_json schedules_of(const Algorithm& algorithm) {
   return schedules;
 }
 
-// The settings that the page offers beside the defaults: numbers of segments, and ranks of a node.
+// Returns the settings that the page offers beside the defaults: numbers of segments, and ranks per
+// node.
 std::vector<std::string> offered_settings(const Algorithm& algorithm) {
   std::vector<std::string> settings;
   if (algorithm.defaults == nullptr) {
@@ -64,7 +65,7 @@ std::vector<std::string> offered_settings(const Algorithm& algorithm) {
   return settings;
 }
 
-// With the root 0 only: the setting is what the reader changes there.
+// Returns the variants for root 0 only, because the reader changes only the setting there.
 nlohmann::ordered_json variants_of(const Algorithm& algorithm) {
   nlohmann::ordered_json variants = nlohmann::ordered_json::array();
   for (const std::string& setting : offered_settings(algorithm)) {

@@ -1,5 +1,5 @@
-// The viewer's page: one HTML file, built from viewer/ and embedded in this program, into which the
-// data is put (docs/formats/view.md).
+// The viewer's page: one HTML file, built from viewer/ and embedded in this program, with a place
+// for the data (docs/formats/view.md).
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,10 +8,10 @@
 
 namespace unisono::cli {
 
-// The page as it is built: a comment stands where the data belongs.
+// Returns the page as it was built, with a comment at the place of the data.
 std::string_view empty_page();
 
-// The catalogue: what each algorithm is, and its schedules for 2..16 ranks and three roots.
+// Returns the catalogue: each algorithm, with its schedules for 2 to 16 ranks and three roots.
 nlohmann::ordered_json catalogue_data();
 
 std::string page_with(const nlohmann::ordered_json& data);

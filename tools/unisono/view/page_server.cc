@@ -68,7 +68,7 @@ bool PageServer::read(Client& client) const {
     return bytes < 0 && must_wait();
   }
   if (!client.answer.empty()) {
-    return true;  // what follows the request is not read
+    return true;  // bytes after the request are not read
   }
   client.request.append(part.data(), static_cast<std::size_t>(bytes));
   if (client.request.find("\r\n\r\n") != std::string::npos) {

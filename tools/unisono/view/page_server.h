@@ -18,17 +18,17 @@ struct Page {
 };
 
 // Answers GET and HEAD of one path with the page, and anything else with an error. Every connection
-// ends with its answer; one that does not ask, or does not read, is closed after kPatience.
-// Threads: one.
+// ends after its answer. A connection that sends no request, or does not read, is closed after
+// kPatience. Threads: one.
 class PageServer {
  public:
-  // Makes the page for a request, which includes its header.
+  // Makes the page for a request; `request` includes the header.
   using Make = std::function<Page(std::string_view request)>;
-  // Listens at this address; port 0 is any that is free. Throws config.
+  // Listens at this address; port 0 selects a free one. Throws config.
   PageServer(std::string path, Make make, const tcp::Address& address);
 
   tcp::Address address() const;
-  // Waits for browsers as long as this (-1: for ever), and does what can be done without waiting.
+  // Waits for browsers for at most this time (-1: forever), and serves them without blocking.
   void serve(int timeout_ms);
   std::size_t connections() const { return clients_.size(); }
 
@@ -41,7 +41,7 @@ class PageServer {
   struct Client {
     UniqueFd socket;
     std::string request = {};
-    std::string answer = {};  // empty: it has not asked yet
+    std::string answer = {};  // empty: no request yet
     std::size_t sent = 0;
     Clock::time_point until = {};
   };

@@ -39,7 +39,7 @@ Json schedule_json(const pipeline::Entry& entry, pipeline::PipelineSize shape) {
           {"actions", actions}};
 }
 
-// The texts of a list, as one line of the CSV.
+// Joins the texts of a list to one line of the CSV.
 std::string joined(const Json& row) {
   std::string line;
   for (const Json& action : row) {
@@ -116,7 +116,7 @@ Json pipeline_times_data(const std::string& path, const Json& document) {
       refuse(fmt::format("/{}", key));
     }
     for (std::size_t rank = 0; rank < rows.size(); ++rank) {
-      // An overlap is one text of the file, and stands before its parts here.
+      // An overlap is one text in the file, and precedes its parts here.
       const auto actions = pipeline::parse_actions(joined(rows[rank]));
       if (!data[key][rank].is_array() || data[key][rank].size() != actions.value->size()) {
         refuse(fmt::format("/{}/{}", key, rank));
