@@ -191,7 +191,7 @@ class UNISONO_EXPORT Communicator {
   Plan plan(const Call& call);
   // Local. Explains which algorithm the call would get and why. Builds every schedule that can
   // serve the call. The buffers may be null.
-  // Errors: usage; the error that has ended the world.
+  // Errors: usage.
   Explanation explain(const Call& call);
 
   // Collective. Typed forms. A buffer is anything that std::span can be constructed from: a span, a
