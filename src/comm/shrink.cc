@@ -20,7 +20,7 @@ namespace {
 
 // If a rank dies while the others connect, they notice it after this time, and agree again.
 constexpr int kMeetMs = 5000;
-// Time for a rank to appear again after its connection was closed.
+// Time for which a rank may still come after its connection was closed.
 constexpr int kEndedMs = 100;
 constexpr int kPartedMs = 1000;
 
