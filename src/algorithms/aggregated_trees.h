@@ -1,11 +1,11 @@
 // The parallel aggregated trees of PAT: which parts move how far in which step.
 //
-// In an all_gather the part of every rank goes down a binomial tree over the others, the same one
-// seen from each rank: a rank at the distance d from the owner sends on to d + 2^b, for every bit b
-// below the lowest that d has, the highest first. First the highest bits are done by all trees in
-// turn, as long as no message has more than `aggregate` parts. What is left are as many subtrees of
-// 2^low distances; they are walked depth first, all at once, so that a rank waits with few parts
-// for the ranks below it.
+// In an all_gather, each rank's part goes down a binomial tree over the other ranks; seen from its
+// owner, the tree is the same for each rank. A rank at distance d from the owner sends to the ranks
+// at distance d + 2^b, for every bit b below the lowest bit of d, the highest first. At first all
+// trees handle their highest bits, one bit after another, while no message would have more than
+// `aggregate` parts. Subtrees of 2^low distances remain. They are walked depth first, all at the
+// same time, so that a rank holds only few parts for the ranks below it.
 #pragma once
 
 #include <vector>
@@ -31,7 +31,7 @@ inline std::vector<TreeStep> tree_steps(int ranks, int aggregate) {
     steps.push_back(std::move(step));
     block /= 2;
   }
-  // Low bits: the distances of a subtree, each behind its parent, and the far ones first.
+  // Low bits: the distances of a subtree, each after its parent, the far ones first.
   std::vector<int> open;
   for (int hop = 1; hop < block; hop *= 2) {
     open.push_back(hop);
@@ -53,7 +53,7 @@ inline std::vector<TreeStep> tree_steps(int ranks, int aggregate) {
   return steps;
 }
 
-// One for each high bit, and one for each distance of a subtree.
+// Counts one step per high bit, and one step per distance of a subtree.
 constexpr int tree_step_count(Shape shape) {
   int high = 0;
   int block = shape.ranks == 1 ? 1 : 2 * widest_hop(shape.ranks);
@@ -64,7 +64,7 @@ constexpr int tree_step_count(Shape shape) {
   return high + std::min(block, shape.ranks) - 1;
 }
 
-// Is it a hop of the trees from the one distance to the other?
+// Returns true if the trees have a hop between these distances.
 constexpr bool is_tree_hop(Shape shape, int distance) {
   return is_power_of_two(distance) && distance < shape.ranks;
 }

@@ -1,10 +1,10 @@
-// Bruck all_gather with radix k: in a round every rank sends all that it has to the ranks d, 2d,
-// ..., (k-1)d places back, where d is what it has.
+// Bruck all_gather with radix k: in a round, a rank that has d parts sends all of them to the ranks
+// d, 2d, ..., (k-1)d places back.
 //
 //   steps    ceil(log_k(n)); for k = 2 the lower bound for any n
 //   sent     n-1 chunks per rank, the lower bound
-//   cost     M*alpha + (n-1)/n * S*beta, where M of 1, 2, ..., n-1 have one digit in radix k that
-//            is not zero: ceil(log2(n)) for k = 2, at most (k-1) * ceil(log_k(n))
+//   cost     M*alpha + (n-1)/n * S*beta, where M is how many of 1, 2, ..., n-1 have exactly one
+//            non-zero digit in radix k: ceil(log2(n)) for k = 2, at most (k-1) * ceil(log_k(n))
 //   scratch  none: data is named by its chunk, so the rotation of the paper is not needed
 //   order    nothing is summed
 //   limits   none; in place

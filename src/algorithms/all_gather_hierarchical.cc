@@ -1,9 +1,9 @@
-// Hierarchical all_gather: from the outer level to the inner, so that little goes between groups.
+// Hierarchical all_gather: from the outer level to the inner, so that little data crosses groups.
 //
-//   steps    sum over the levels of log2(L), or L-1 where L is no power of two
-//   sent     n-1 chunks per rank, the lower bound; of these m-1 at the top level of m groups
-//   cost     (steps)*alpha + (n-1)/n * S*beta; with other alpha and beta at each level, (L-1) *
-//            (ranks above) chunks at a level
+//   steps    sum over the levels of log2(L), or L-1 if L is no power of two
+//   sent     n-1 chunks per rank, the lower bound; m-1 of them at the top level of m groups
+//   cost     (steps)*alpha + (n-1)/n * S*beta; if each level has its own alpha and beta:
+//            (L-1) * (ranks above) chunks at a level
 //   scratch  none
 //   order    nothing is summed
 //   limits   n a multiple of the groups; in place

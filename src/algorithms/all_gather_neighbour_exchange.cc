@@ -1,9 +1,9 @@
-// Neighbour exchange all_gather: ranks exchange with the left and the right neighbour in turn, and
-// pass on the chunks that came from the other side.
+// Neighbour exchange all_gather: a rank exchanges with its left and its right neighbour in turn,
+// and forwards to one side the data that came from the other side.
 //
 //   steps    n/2
 //   sent     n-1 chunks per rank, the lower bound
-//   cost     n/2 * alpha + (n-1)/n * S*beta: half the messages of a ring, in both directions
+//   cost     n/2 * alpha + (n-1)/n * S*beta: half as many messages as a ring, and both directions
 //            of its links
 //   scratch  none
 //   order    nothing is summed
@@ -14,7 +14,8 @@
 namespace unisono::algorithms {
 namespace {
 
-// Even and odd ranks turn opposite ways: 0 meets 1 first, then n-1, then 1 again.
+// Even and odd ranks turn in opposite directions: rank 0 exchanges with 1 first, then n-1, then 1
+// again.
 constexpr int neighbour(int rank, int step, int n) {
   const bool up = (rank + step) % 2 == 0;
   return wrap(rank + (up ? 1 : -1), n);
@@ -30,11 +31,13 @@ Schedule build_all_gather_neighbour_exchange(Shape shape) {
   for (int rank = 0; rank < n; ++rank) {
     schedule.move({.from = rank, .to = neighbour(rank, 0, n), .chunk = rank});
   }
-  // From now on the parts of pairs (2i, 2i+1) go around: those of even ranks come from below first.
+  // From now on the parts of pairs (2i, 2i+1) circulate; the parts of even ranks come from below
+  // first.
   for (int step = 1; step < n / 2; ++step) {
     schedule.step();
     for (int rank = 0; rank < n; ++rank) {
-      // The data of the previous step: first the own pair, then one pair from each side in turn.
+      // The data of the previous step: first this rank's own pair, then one pair from each side in
+      // turn.
       const int far = step / 2 * 2;
       const bool from_below = neighbour(rank, step, n) == wrap(rank + 1, n);
       const int pair = wrap(rank / 2 * 2 + (from_below ? -far : far), n);

@@ -1,10 +1,10 @@
-// PAT all_gather: every part goes down a tree, to far ranks first, a few parts in a message.
+// PAT all_gather: every part goes down a tree, to far ranks first, a few parts per message.
 //
-//   steps    ceil(log2(n)) while a message may have n/2 parts; for fewer, say A = 2^a:
-//            a + 2^(ceil(log2(n))-a) - 1, or fewer where n is no power of two
-//   sent     n-1 chunks per rank, the lower bound; far ones are few and early
+//   steps    ceil(log2(n)) if a message may have n/2 parts; with A = 2^a parts, at most
+//            a + 2^(ceil(log2(n))-a) - 1, less if n is no power of two
+//   sent     n-1 chunks per rank, the lower bound; far ranks get few messages, and early
 //   cost     (steps)*alpha + (n-1)/n * S*beta
-//   scratch  none: parts arrive where they belong and are passed on from there
+//   scratch  none: parts arrive at their final places and are forwarded from there
 //   order    nothing is summed
 //   limits   none; in place
 //   source   Jeaugey, arXiv 2506.20252, 2025

@@ -1,8 +1,8 @@
-// Recursive doubling all_gather: partners at distance 1, 2, 4, ... exchange all that they have.
+// Recursive doubling all_gather: partners at distance 1, 2, 4, ... exchange all their data.
 //
 //   steps    log2(p), with p the largest power of two <= n; 2 more unless n = p
-//   sent     n-1 chunks for n = p, the lower bound; up to twice as many by a rank that stands for a
-//            pair
+//   sent     n-1 chunks for n = p, the lower bound; up to twice as many for a rank that represents
+//            a pair
 //   cost     log2(p)*alpha + (n-1)/n * S*beta for n = p; else 2 alpha and up to n more parts
 //   scratch  none
 //   order    nothing is summed
@@ -46,7 +46,7 @@ Schedule build_all_gather_recursive_doubling(Shape shape) {
   return std::move(schedule).build();
 }
 
-// The rank at position 0 sends most: the blocks that begin with it hold the most pairs.
+// The rank at position 0 sends most, because the blocks that begin there contain the most pairs.
 constexpr int chunks_sent(int n) {
   const Fold fold{n};
   int sent = fold.rest > 0 ? n - 1 : 0;

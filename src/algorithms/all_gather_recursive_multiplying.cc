@@ -1,10 +1,10 @@
-// Recursive multiplying all_gather with radix k: in a round, k ranks exchange all that they have.
+// Recursive multiplying all_gather with radix k: in a round, k ranks exchange all their data.
 //
-//   steps    m rounds of k ranks and one of q, for the q*k^m ranks that take part, with q < k; 2
-//            more unless those are all
-//   sent     n-1 chunks where all take part, the lower bound; up to twice as many by a rank that
-//            represents a pair
-//   cost     (m*(k-1) + q-1)*alpha + (n-1)/n * S*beta where all take part
+//   steps    m rounds of k ranks and one round of q < k ranks, for the q*k^m ranks that take part;
+//            2 more if other ranks exist
+//   sent     n-1 chunks if all ranks take part, the lower bound; up to twice as many for a rank
+//            that represents a pair
+//   cost     (m*(k-1) + q-1)*alpha + (n-1)/n * S*beta if all ranks take part
 //   scratch  none
 //   order    nothing is summed
 //   limits   none (the ranks beyond q*k^m hand their parts to a neighbour); in place
@@ -32,7 +32,8 @@ Schedule build_all_gather_recursive_multiplying(Shape shape) {
     schedule.step();
     for (int apart = 1; apart < round.size; ++apart) {
       for (int position = 0; position < fold.power; ++position) {
-        // Before the round a position has the block of those that differ in lower digits.
+        // Before the round, a position has the block of all positions that differ only in lower
+        // digits.
         const int first = position - position % round.weight;
         const int digit = (round.digit(position) + apart) % round.size;
         schedule.move({.from = fold.rank(position),
@@ -52,7 +53,7 @@ Schedule build_all_gather_recursive_multiplying(Shape shape) {
   return std::move(schedule).build();
 }
 
-// The rank at position 0 sends most: the blocks that begin with it hold the most pairs.
+// The rank at position 0 sends most, because the blocks that begin there contain the most pairs.
 int chunks_sent_all_gather_recursive_multiplying(Shape shape) {
   const Rounds rounds(shape.ranks, shape.parameters.radix);
   int sent = rounds.fold().rest > 0 ? shape.ranks - 1 : 0;

@@ -2,11 +2,11 @@
 //
 //   steps    2 * (s + 2*ceil(log2(n)) - 2) for s segments, or two less
 //   sent     at most 2s+1 chunks, about 2*S bytes, by a rank with two children
-//   cost     half the steps * (2*alpha + S/s * (2*beta + gamma)), two steps less for n = 3:
-//            S*(2*beta + gamma) for long vectors, in O(log2(n)) steps where a ring has O(n)
+//   cost     half the steps * (2*alpha + S/s * (2*beta + gamma)), two steps less for n = 3;
+//            S*(2*beta + gamma) for long vectors, in O(log2(n)) steps instead of a ring's O(n)
 //   scratch  none
-//   order    a rank's own, then those of its children as they come: the same one for all segments
-//            of a tree
+//   order    a rank's own input, then its children's sums as they arrive; the same order for all
+//            segments of a tree
 //   limits   none; in place
 //   source   Sanders, Speck and Traeff, Parallel Computing 35(12), 2009
 #include "algorithms/two_trees.h"
@@ -24,7 +24,7 @@ Schedule build_all_reduce_double_tree(Shape shape) {
   return std::move(schedule).build();
 }
 
-// With three ranks each has one child in one of the trees, with two rank 1 has none.
+// With three ranks, each rank has one child in one of the trees; with two, rank 1 has none.
 int chunks_sent_all_reduce_double_tree(Shape shape) {
   const int segments = shape.parameters.segments;
   switch (shape.ranks) {

@@ -1,12 +1,12 @@
-// Hierarchical all_reduce: reduce_scatter from the inner level to the outer, all_gather back.
+// Hierarchical all_reduce: reduce_scatter from the inner level to the outer, then all_gather back.
 //
-//   steps    2 * sum over the levels of log2(L), or L-1 where L is no power of two
-//   sent     2(n-1) chunks = 2(n-1)/n * S bytes, the lower bound; of these 2(m-1)/n * S at the top
+//   steps    2 * sum over the levels of log2(L), or L-1 if L is no power of two
+//   sent     2(n-1) chunks = 2(n-1)/n * S bytes, the lower bound; 2(m-1)/n * S of them at the top
 //            level of m groups
-//   cost     (steps)*alpha + 2(n-1)/n * S*beta + (n-1)/n * S*gamma. If the levels differ in alpha
-//            and beta: 2(L-1)/(L * ranks below) * S bytes at each level
+//   cost     (steps)*alpha + 2(n-1)/n * S*beta + (n-1)/n * S*gamma; if each level has its own
+//            alpha and beta: 2(L-1)/(L * ranks below) * S bytes at a level
 //   scratch  none
-//   order    nested: each level sums the results of the level below it
+//   order    nested: sums of the inner level, then sums of these at the next level, and so on
 //   limits   n a multiple of the groups; in place
 //   source   Cho, Finkler, Serrano, Kung and Hunter, SysML 2019
 #include "algorithms/hierarchy.h"

@@ -1,12 +1,13 @@
-// One-shot all_reduce: every rank sends its whole input to all, and every rank reduces all.
+// One-shot all_reduce: every rank sends its whole input to all ranks, and every rank reduces all
+// inputs.
 //
 //   steps    n+1 (n > 1): n contributions in rank order, one copy to the output
 //   sent     n-1 chunks per rank = (n-1) * S bytes
-//   cost     (2n-3) * (alpha + S*beta) + (n-1) * S*gamma with one port: all ranks begin with rank
-//            0 and wait for it. One alpha where a rank can reach all others at once: the
-//            lowest latency for small vectors
-//   scratch  one chunk per rank: the unfinished sum
-//   order    summed in the order 0, 1, ..., n-1 on every rank (see rank_order.h)
+//   cost     one port: (2n-3) * (alpha + S*beta) + (n-1) * S*gamma, because all ranks
+//            begin with rank 0 and wait for it. One alpha if a rank can reach all others at
+//            once: the lowest latency for small vectors
+//   scratch  one chunk per rank: the partial sum
+//   order    0, 1, ..., n-1 on every rank (see rank_order.h)
 //   limits   none; in place
 //   source   Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007
 #include <vector>

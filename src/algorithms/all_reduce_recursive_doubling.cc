@@ -1,7 +1,7 @@
 // Recursive doubling all_reduce: partners at distance 1, 2, 4, ... exchange their sums.
 //
 //   steps    log2(p), with p the largest power of two <= n; 2 more unless n = p
-//   sent     log2(p) chunks = log2(p) * S bytes; 1 more by a rank that represents a pair
+//   sent     log2(p) chunks = log2(p) * S bytes; 1 more for a rank that represents a pair
 //   cost     log2(p) * (alpha + S*beta + S*gamma) for n = p; else 2 alpha + 2 S*beta + S*gamma more
 //   scratch  none
 //   order    a balanced tree over the positions. Both partners add the same two sums, and addition

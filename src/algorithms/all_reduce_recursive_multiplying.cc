@@ -1,14 +1,14 @@
 // Recursive multiplying all_reduce with radix k: in a round, k ranks exchange their sums.
 //
-//   steps    k for each of m rounds of k ranks and q for one of q, for the q*k^m ranks that take
-//            part, with q < k; 1 more for an odd number of rounds; 2 more unless all ranks do
-//   sent     m*(k-1) + q-1 chunks; 1 more by a rank that represents a pair
+//   steps    k for each of m rounds of k ranks and q for one round of q < k ranks, for the q*k^m
+//            ranks that take part; 1 more for an odd number of rounds; 2 more if other ranks exist
+//   sent     m*(k-1) + q-1 chunks; 1 more for a rank that represents a pair
 //   cost     m*R(k) + R(q), where R(k) = (k-1)*(alpha + S*beta + S*gamma) + (k-2)*(alpha + S*beta),
-//            as the ranks of a round receive in the same order; alpha + S*beta + S*gamma more to
-//            hand in, and alpha + S*beta to hand back if a rank that does so is among the last
+//            because the ranks of a round receive in the same order; alpha + S*beta + S*gamma more
+//            to hand in, and alpha + S*beta to hand back if a rank that hands back ends last
 //   scratch  one chunk: the sums of every other round
-//   order    of the digits in every round: nested sums of k, the first of neighbours. All ranks add
-//            the same sums in the same order, so that all have the same bits
+//   order    nested sums of k in the order of the digits, neighbours first. All ranks add the same
+//            sums in the same order, so all get the same bits
 //   limits   none (the ranks beyond q*k^m hand their input to a neighbour); in place
 //   source   Ruefenacht, Bull and Booth, Parallel Computing 69, 2017
 #include "algorithms/rounds.h"
@@ -16,8 +16,8 @@
 namespace unisono::algorithms {
 namespace {
 
-// The sums of a round are made where those of the round before are not, as these are still being
-// sent.
+// A round makes its sums in the buffer that the previous round did not use, because the previous
+// sums are still being sent.
 void exchange(ScheduleBuilder& schedule, const Rounds& rounds, std::size_t index) {
   const Round& round = rounds.all()[index];
   const Fold& fold = rounds.fold();
@@ -27,7 +27,7 @@ void exchange(ScheduleBuilder& schedule, const Rounds& rounds, std::size_t index
     schedule.step();
     for (int position = 0; position < fold.power; ++position) {
       const int from = round.with_digit(position, digit);
-      // Scratch that nobody has written reads as this rank's input: no need to copy it there.
+      // Scratch that nobody has written reads as this rank's input, so no copy is needed.
       if (from == position && digit == 0 && index == 0 && fold.rank(position) >= 2 * fold.rest) {
         continue;
       }
@@ -89,9 +89,9 @@ int chunks_sent_all_reduce_recursive_multiplying(Shape shape) {
   return sent;
 }
 
-// A round of k ranks ends last for the digits k-2 and k-1, and a message earlier for each digit
-// below. So the first position that is last in every round hands back after the others have ended;
-// those before it do so meanwhile.
+// In a round of k ranks, the digits k-2 and k-1 end last, and each lower digit ends one message
+// earlier. So the first position that is last in every round hands back after the others have
+// ended; the positions before it hand back meanwhile.
 double cost(Shape shape, const CostTerms& t) {
   const Rounds rounds(shape.ranks, shape.parameters.radix);
   const double send = t.alpha + t.beta;

@@ -28,7 +28,7 @@ Schedule build_all_reduce_ring(Shape shape) {
                      .combine = Combine::reduce});
     }
   }
-  // Rank r now holds the whole sum of chunk r, and passes it on.
+  // Rank r now holds the whole sum of chunk r and forwards it.
   schedule.phase("all_gather");
   for (int step = 0; step < n - 1; ++step) {
     schedule.step();

@@ -1,21 +1,21 @@
-// Tree-order all_reduce: reduce_scatter/tree_order, then the same messages backwards.
+// Tree-order all_reduce: reduce_scatter/tree_order, then the same messages in reverse.
 //
 //   steps    2 ceil(log2(n))
 //   sent     2(n-1) chunks per rank = 2(n-1)/n * S bytes, the lower bound, for n a power of two;
-//            else so many on average, and up to 2n+3 by a rank that adds for others (n <= 64)
-//   cost     2 log2(n)*alpha + 2(n-1)/n * S*beta + (n-1)/n * S*gamma for n a power of two; else the
-//            blocks of tree_order.h wait for each other
+//            else the same on average, and up to 2n+3 by a rank that adds for others (n <= 64)
+//   cost     2 log2(n)*alpha + 2(n-1)/n * S*beta + (n-1)/n * S*gamma for n a power of two; else
+//            more, because the blocks of tree_order.h wait for each other
 //   scratch  none
 //   order    tree(0, n), see tree_order.h
 //   limits   none; in place
-//   source   Rabenseifner, ICCS 2004, from the nearest partner on
+//   source   Rabenseifner, ICCS 2004, beginning with the nearest partner
 #include "algorithms/tree_order.h"
 
 namespace unisono::algorithms {
 namespace {
 
-// With the bits of their numbers reversed, the chunks of a message are neighbours. Twice is the
-// number itself.
+// Reverses the bits of a chunk's number, so that the chunks of a message are neighbours. Applied
+// twice, this gives the number itself.
 int name_of(int chunk, int ranks) {
   if (!is_power_of_two(ranks)) {
     return chunk;
@@ -27,7 +27,7 @@ int name_of(int chunk, int ranks) {
   return result;
 }
 
-// Backwards, a rank sends what it has received.
+// In the reversed messages, a rank sends the chunks that it has received.
 int most_received(int ranks) {
   std::vector<int> received(static_cast<std::size_t>(ranks));
   for (const TreeMessage& message : tree_messages(ranks)) {

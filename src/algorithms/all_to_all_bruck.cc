@@ -1,14 +1,14 @@
-// Bruck all_to_all with radix k: a part that has d places to go hops j*k^i places for every digit j
-// of d in radix k.
+// Bruck all_to_all with radix k: a part that must go d places ahead hops j*k^i places for every
+// digit j of d in radix k.
 //
 //   steps    ceil(log_k(n)); for k = 2 the lower bound
-//   sent     the digits of 1, 2, ..., n-1 that are not zero: about n * (k-1)/k * log_k(n) chunks
-//   cost     M*alpha + (sent)/n * S*beta, where M of 1, 2, ..., n-1 have one digit that is not
-//            zero: few steps and most bytes for k = 2, one hop for each part for k = n
-//   scratch  the parts that pass through
+//   sent     the non-zero digits of 1, 2, ..., n-1: about n * (k-1)/k * log_k(n) chunks
+//   cost     M*alpha + (sent)/n * S*beta, where M is how many of 1, 2, ..., n-1 have exactly one
+//            non-zero digit: fewest steps and most bytes for k = 2, one hop per part for k = n
+//   scratch  the parts that a rank forwards
 //   order    nothing is summed
-//   limits   not in place: a part arrives before the one whose place it takes has left; not the
-//            v-form: a rank would pass on parts whose sizes only their two ends know
+//   limits   not in place: a part may arrive before the part in its place has left; not the
+//            v-form: a rank would forward parts whose sizes only their two ends know
 //   source   Bruck, Ho, Kipnis, Upfal and Weathersby, IEEE TPDS 8(11), 1997
 #include "algorithms/knomial.h"
 
@@ -27,7 +27,7 @@ Schedule build_all_to_all_bruck(Shape shape) {
         if (distance / weight % radix != digit) {
           continue;
         }
-        // The lower digits of the way are behind it.
+        // The part has already hopped for the lower digits.
         for (int source = 0; source < n; ++source) {
           const int rank = wrap(source + distance % weight, n);
           schedule.move({.from = rank,

@@ -2,7 +2,7 @@
 //
 //   steps    1
 //   sent     n-1 chunks per rank = (n-1)/n * S bytes, the lower bound
-//   cost     (n-1)*alpha + (n-1)/n * S*beta; one alpha where a rank can reach all others at once
+//   cost     (n-1)*alpha + (n-1)/n * S*beta; one alpha if a rank can reach all others at once
 //   scratch  none
 //   order    nothing is summed
 //   limits   none; in place
@@ -16,7 +16,8 @@ Schedule build_all_to_all_flat(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::all_to_all, {.ranks = n, .chunks = n * n}};
   schedule.step();
-  // Listed by distance, so that a rank that works down its list meets nobody twice.
+  // Listed by distance, so that ranks that work down their lists at the same pace never send to one
+  // rank at the same time.
   for (int distance = 1; distance < n; ++distance) {
     for (int rank = 0; rank < n; ++rank) {
       const int to = wrap(rank + distance, n);

@@ -1,12 +1,12 @@
 // Hierarchical all_to_all: a part goes digit by digit to its destination, inside groups first, so
-// that few and long messages go between groups.
+// that only few and long messages cross groups.
 //
 //   steps    sum over the levels of L-1 for even L, L for odd L
 //   sent     sum over the levels of (L-1)/L * n chunks
 //   cost     sum over the levels of (L-1)*alpha + (L-1)/L * S*beta, for even L
-//   scratch  the parts that pass through
+//   scratch  the parts that a rank forwards
 //   order    nothing is summed
-//   limits   n a multiple of the groups; in place; not the v-form: a rank would pass on parts whose
+//   limits   n a multiple of the groups; in place; not the v-form: a rank would forward parts whose
 //            sizes only their two ends know
 //   source   Traeff and Rougier, EuroMPI/ASIA 2014
 #include "algorithms/hierarchy.h"
@@ -15,8 +15,9 @@
 namespace unisono::algorithms {
 namespace {
 
-// All that `rank` has at this level for ranks with the digit `digit`: from those that differ from
-// it in lower digits only, to those that differ in higher digits only.
+// Sends all parts that `rank` has at this level for ranks with the digit `digit`. They come from
+// ranks that differ from `rank` in lower digits only, and go to ranks that differ in higher digits
+// only.
 void send(ScheduleBuilder& schedule, const Hierarchy& hierarchy, int level, int rank, int digit) {
   const int n = hierarchy.ranks();
   const int stride = hierarchy.stride(level);
@@ -64,8 +65,8 @@ std::vector<CompactMessage> messages_of(const Hierarchy& hierarchy, int level, i
   return messages;
 }
 
-// A rank's sends at one level depend on what it has received at lower levels, and on nothing at its
-// own level, so a level is one phase.
+// A rank's sends at one level depend on its receives at lower levels, but not on those at the same
+// level, so each level is one phase.
 CompactSchedule compact_all_to_all_hierarchical(Shape shape) {
   const Hierarchy hierarchy(shape);
   const int n = shape.ranks;

@@ -1,11 +1,11 @@
 // Pairwise all_to_all: in every step the ranks form pairs, which exchange their parts.
 //
-//   steps    n-1 for even n, n for odd n (one rank rests in each)
+//   steps    n-1 for even n; n for odd n, where one rank rests in each step
 //   sent     n-1 chunks per rank = (n-1)/n * S bytes, the lower bound
 //   cost     (n-1)*alpha + (n-1)/n * S*beta for even n; one round more for odd n
 //   scratch  none
 //   order    nothing is summed
-//   limits   none; in place: a rank sends a part in the step in which another takes its place
+//   limits   none; in place: a rank sends a part in the same step in which the new part replaces it
 //   source   Kirkman, Cambridge and Dublin Math. J. 2, 1847 (the pairing, a round robin tournament)
 #include "algorithms/pairing.h"
 
@@ -39,7 +39,7 @@ std::vector<CompactMessage> messages_of(int n, int round) {
   return messages;
 }
 
-// A rank's sends in one step do not depend on the other steps, so all of them are one phase.
+// A rank's sends in one step do not depend on other steps, so all steps are one phase.
 CompactSchedule compact_all_to_all_pairwise(Shape shape) {
   const int n = shape.ranks;
   CompactPhase phase{.name = "all_to_all", .waits = false};

@@ -1,4 +1,4 @@
-// Binomial broadcast: the ranks that have the data double in every step.
+// Binomial broadcast: in every step, the number of ranks that have the data doubles.
 //
 //   steps    ceil(log2(n))
 //   sent     ceil(log2(n)) chunks = ceil(log2(n)) * S bytes by the root
@@ -15,7 +15,7 @@ namespace {
 Schedule build_broadcast_binomial(Shape shape) {
   ScheduleBuilder schedule{Collective::broadcast,
                            {.ranks = shape.ranks, .chunks = 1, .root = shape.root}};
-  // The longest hop first, so that every rank is reached from a parent that is already served.
+  // The longest hop comes first, so that every parent has the data before its children need it.
   for (int hop = widest_hop(shape.ranks); hop >= 1; hop /= 2) {
     schedule.step();
     for (int position = 0; position + hop < shape.ranks; position += 2 * hop) {

@@ -1,9 +1,9 @@
-// Pipelined chain broadcast: the vector in s segments follows the ranks like beads on a string.
+// Pipelined chain broadcast: the vector, cut into s segments, goes from rank to rank.
 //
-//   steps    n-2 + s: s segments leave the root, the last of them has n-2 more hops to go
+//   steps    n-2 + s: s segments leave the root, and the last one has n-2 more hops to go
 //   sent     s chunks = S bytes by every rank but the last
-//   cost     (n-2 + s) * (alpha + S/s * beta); least for s = sqrt((n-2) * S*beta / alpha), where it
-//            is (sqrt((n-2)*alpha) + sqrt(S*beta))^2. See optimal_segments
+//   cost     (n-2 + s) * (alpha + S/s * beta). The minimum is at s = sqrt((n-2) * S*beta / alpha):
+//            (sqrt((n-2)*alpha) + sqrt(S*beta))^2. See optimal_segments
 //   scratch  none
 //   order    nothing is summed
 //   limits   none; in place

@@ -1,5 +1,5 @@
-// Double binary tree broadcast: half of the segments flow down one tree, half down another, and the
-// rank that passes data on in one is a leaf of the other.
+// Double binary tree broadcast: half of the segments flow down one tree, the other half down
+// another tree. A rank that forwards data in one tree is a leaf of the other.
 //
 //   steps    s + 2*ceil(log2(n)) - 2 for s segments, or one less
 //   sent     at most s+1 chunks, about S bytes, by a rank with two children

@@ -2,7 +2,7 @@
 //
 //   steps    n-1
 //   sent     n-1 chunks = (n-1) * S bytes by the root
-//   cost     (n-1) * (alpha + S*beta); one alpha and S*beta where one write reaches all
+//   cost     (n-1) * (alpha + S*beta); one alpha and S*beta if one write reaches all ranks
 //   scratch  none
 //   order    nothing is summed
 //   limits   none; in place

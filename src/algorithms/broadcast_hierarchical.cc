@@ -1,14 +1,14 @@
-// Hierarchical broadcast: the vector is scattered in the root's groups, each rank there broadcasts
-// its part to those in its place in the other groups, and every group gathers the parts.
+// Hierarchical broadcast: the vector is scattered in the root's groups; each rank there broadcasts
+// its part to the ranks at the same place in the other groups; every group gathers the parts.
 //
-//   steps    sum over the levels but the top one of L-1 and of log2(L), or L-1 where L is no power
-//            of two; and ceil(log2(m)) at the top level of m groups
-//   sent     2(C-1) + ceil(log2(m)) chunks by the root, of C = n/m: every rank of its group has a
-//            part of the way out
+//   steps    sum over all levels but the top one of L-1 plus log2(L) (or plus L-1 if L is no power
+//            of two); and ceil(log2(m)) at the top level of m groups
+//   sent     2(C-1) + ceil(log2(m)) chunks by the root, of C = n/m: every rank of its group sends
+//            one part to the other groups
 //   cost     (steps)*alpha + (2(C-1) + ceil(log2(m)))/C * S*beta
 //   scratch  none
 //   order    nothing is summed
-//   limits   n a multiple of the groups; in place. A rank is sent nothing that it has already
+//   limits   n a multiple of the groups; in place. No rank is sent data that it already has
 //   source   Traeff and Hunold, IEEE CLUSTER 2020
 #include <vector>
 
@@ -65,8 +65,8 @@ class Builder {
   }
 
  private:
-  // Returns the ranks in the root's groups of this level and above that have their part of the
-  // level below.
+  // Returns the ranks that have their part of the level below, in the root's groups of this level
+  // and above.
   std::vector<int> holders(int level) const {
     std::vector<int> ranks;
     const int block = hierarchy_.stride(level);
@@ -76,7 +76,7 @@ class Builder {
     return ranks;
   }
 
-  // The chunks that the digits of a rank up to a level leave to it.
+  // Returns the first chunk of the range that a rank's digits up to a level select.
   int first_chunk(int rank, int levels) const {
     int first = 0;
     int width = chunks_;
@@ -135,7 +135,7 @@ class Builder {
     }
   }
 
-  // Chunks [first, end), but for those that `to` has.
+  // Moves the chunks [first, end), except those that `to` has already.
   void move_missing(int from, int to, int first, int end) {
     while (first < end) {
       int next = first;

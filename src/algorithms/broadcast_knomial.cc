@@ -1,8 +1,8 @@
 // k-nomial broadcast: each rank that has the data sends it to k-1 others at every level.
 //
-//   steps    ceil(log_k(n)), in each of which a rank sends k-1 times
+//   steps    ceil(log_k(n)) levels; a rank sends up to k-1 times at each level
 //   sent     one chunk for each child of the root: at most (k-1) * ceil(log_k(n)) * S bytes
-//   cost     (children of the root) * (alpha + S*beta); fewer levels are faster where one write
+//   cost     (children of the root) * (alpha + S*beta); fewer levels are faster if one write
 //            reaches several ranks, or a rank has several ports
 //   scratch  none
 //   order    nothing is summed

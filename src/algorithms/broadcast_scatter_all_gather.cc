@@ -5,14 +5,14 @@
 //   cost     (ceil(log2(n)) + n-1)*alpha + 2(n-1)/n * S*beta: for long vectors
 //   scratch  none
 //   order    nothing is summed
-//   limits   none; in place. A rank is sent nothing that it has passed on in the scatter
+//   limits   none; in place. No rank is sent data that it forwarded in the scatter
 //   source   Barnett, Shuler, van de Geijn, Gupta, Payne and Watts, SHPCC 1994
 #include "algorithms/shapes.h"
 
 namespace unisono::algorithms {
 namespace {
 
-// Chunks are counted from the root, as positions are: position p is to own chunk p.
+// Chunks are counted from the root, like positions: position p gets chunk p.
 Schedule build_broadcast_scatter_all_gather(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::broadcast, {.ranks = n, .chunks = n, .root = shape.root}};

@@ -5,7 +5,7 @@
 
 #include "base/private.h"
 
-// The list: one line an algorithm.
+// The catalogue: one line per algorithm.
 #define UNISONO_CATALOG(ENTRY)            \
   ENTRY(broadcast_binomial)               \
   ENTRY(broadcast_chain)                  \

@@ -1,5 +1,5 @@
-// Every algorithm, for every number of ranks and every root: right, as claimed, and no wrong
-// variant of it passes for right.
+// Every algorithm, for every number of ranks and every root: the schedule is correct and matches
+// its claims, and the proofs reject every wrong variant.
 #include "algorithms/catalog.h"
 
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@ namespace unisono {
 namespace {
 
 constexpr int kMostRanks = 64;
-// With all roots. A sanitizer finds what it can on few ranks; right and wrong on many is shown
-// without one.
+// Limit for tests over all roots. A sanitizer finds its errors with few ranks; correctness with
+// many ranks is tested without one.
 constexpr int kMostRootedRanks = kSanitized ? 33 : kMostRanks;
 constexpr int kMostMutatedRanks = kSanitized ? 5 : 9;
 
@@ -104,7 +104,7 @@ TEST_P(Catalog, KnowsTheLineOfEveryMove) {
   }
 }
 
-// Parameters besides the defaults, of those that the algorithm takes.
+// Returns values other than the defaults for the parameters that the algorithm takes.
 std::vector<AlgorithmParameters> variants(const Algorithm& algorithm) {
   const AlgorithmParameters taken = complete(algorithm, {.ranks = 2}).parameters;
   std::vector<AlgorithmParameters> all = {{}};
@@ -138,7 +138,7 @@ std::set<int> some_roots(const Algorithm& algorithm, int ranks) {
   return is_rooted(algorithm.collective) ? std::set{0, ranks / 2, ranks - 1} : std::set{0};
 }
 
-// Not all n and roots, as there are many parameters; the defaults are tested with all of them.
+// Tests only some n and roots, because there are many parameters; the defaults are tested with all.
 TEST_P(CatalogParameters, IsRight) {
   const Algorithm& algorithm = *GetParam();
   int served = 0;
@@ -163,7 +163,7 @@ TEST_P(CatalogParameters, IsRight) {
   EXPECT_GT(served, 60);
 }
 
-// One way to spoil a move; false where it leaves the move as it is.
+// One way to spoil a move; returns false if the move stays as it is.
 struct Mutation {
   const char* name;
   bool spares_redundant;  // leaves the schedule right if the move is redundant
@@ -203,9 +203,10 @@ bool accepted(const Algorithm& algorithm, const Schedule& schedule) {
   return verify(schedule).empty() && verify_claims(algorithm, schedule).empty();
 }
 
-// The only equivalent mutants there are. Rank 0 begins its sum in rank order with a copy of its own
-// input to scratch, which would read as that input without it. The move is there so that the chain
-// has one shape at every owner; dropping it, or letting it copy elsewhere, changes no result.
+// These are the only equivalent mutants. Rank 0 begins its sum in rank order with a copy of its own
+// input to scratch; without the copy, the scratch cell would read as that input anyway. The move
+// exists so that the chain has the same form at every owner. Dropping it, or letting it copy
+// elsewhere, changes no result.
 bool is_redundant(const Move& move) {
   return move.from == 0 && move.to == 0 && move.source == Buffer::input &&
          move.target == Buffer::scratch && move.combine == Combine::replace;
@@ -286,7 +287,7 @@ INSTANTIATE_TEST_SUITE_P(All, Catalog, testing::ValuesIn(catalog().begin(), cata
                          test_name);
 INSTANTIATE_TEST_SUITE_P(All, CatalogParameters, testing::ValuesIn(with_parameters()), test_name);
 
-// Counts per rank cut the vector where a rank's part ends: so must the chunks.
+// Counts per rank cut the vector where a rank's part ends, so the chunks must end there too.
 TEST(CatalogList, HasChunksOfOneRankWhereCountsPerRankAreAllowed) {
   int allowing = 0;
   for (const Algorithm* algorithm : catalog()) {
@@ -304,7 +305,8 @@ TEST(CatalogList, HasChunksOfOneRankWhereCountsPerRankAreAllowed) {
   EXPECT_GE(allowing, 5);  // each of the five v-forms has one
 }
 
-// In both directions: an algorithm that says nothing of the order has another one, for some shape.
+// Tests both directions: an algorithm that does not claim rank order must have another order for
+// some shape.
 TEST(CatalogList, SumsInTheOrderOfTheRanksWhereItSaysSo) {
   for (const Algorithm* algorithm : catalog()) {
     bool always = true;

@@ -23,8 +23,8 @@ bool is_rank(const Schedule& schedule, int rank) {
   return rank >= 0 && rank < schedule.ranks;
 }
 
-// The lifetimes of chunks in scratch. A chunk exists after the step that writes it, until the step
-// that reads it last; a replaced chunk counts as another one.
+// The lifetimes of chunks in scratch. A chunk lives from the step that writes it to the step that
+// last reads it; a chunk that replaces another counts as a new one.
 class ScratchUse {
  public:
   explicit ScratchUse(const Schedule& schedule)

@@ -1,4 +1,5 @@
-// Compositions of catalogue algorithms: the wholes must be right, whatever the parts are.
+// Compositions of catalogue algorithms: the composed schedules must be correct, whatever their
+// parts are.
 #include "schedule/compose.h"
 #include "schedule/verify.h"
 
@@ -27,7 +28,7 @@ Schedule catalogued(Collective collective, std::string_view name, int ranks) {
   return build_schedule(*find_algorithm(collective, name), {.ranks = ranks});
 }
 
-// `size` ranks from `first` on, each `stride` after the other.
+// Returns `size` ranks from `first` on, each `stride` after the previous one.
 std::vector<int> ranks_from(int first, int size, int stride) {
   std::vector<int> ranks;
   for (int i = 0; i < size; ++i) {
@@ -42,7 +43,7 @@ struct Names {
   std::string_view all_gather;
 };
 
-// Ranks are numbered node by node, `local` in each.
+// Ranks are numbered node by node, `local` ranks per node.
 class Hierarchy {
  public:
   Hierarchy(int nodes, int local) : nodes_(nodes), local_(local) {}
@@ -52,7 +53,7 @@ class Hierarchy {
     Placement place{.collective = Collective::all_reduce,
                     .ranks = nodes_ * local_,
                     .chunks = local_ * across.chunks};
-    // Local rank l works on chunk l of a node, which is as many chunks as the nodes need.
+    // Local rank l works on chunk l of its node; this chunk is as many chunks as the nodes need.
     place.width = place.stride = across.chunks;
     place.begins = true;
     const Schedule first =
@@ -71,7 +72,7 @@ class Hierarchy {
     return then(then(first, *middle), last);
   }
 
-  // reduce_scatter inside the nodes and then across them, and back by all_gather.
+  // Composes reduce_scatter inside the nodes and then across them, and all_gather back.
   Schedule all_reduce_in_halves(std::string_view reduce_scatter) const {
     Placement place{
         .collective = Collective::all_reduce, .ranks = nodes_ * local_, .chunks = nodes_ * local_};
@@ -140,7 +141,7 @@ TEST(Compose, MakesAHierarchicalAllReduceOfAnyParts) {
   EXPECT_GE(wholes, 3 * 5 * 4 * 6);
 }
 
-// The second reduce_scatter sums in scratch that the first one has used.
+// The second reduce_scatter sums in scratch that the first one has already used.
 TEST(Compose, StartsSumsInScratchAfresh) {
   for (const std::string_view name : {"ring", "recursive_halving", "flat"}) {
     for (const auto& [nodes, local] : {std::pair{3, 3}, {4, 3}, {3, 5}, {5, 1}}) {
@@ -163,7 +164,7 @@ TEST(Compose, SendsLessAcrossNodesThanAFlatRing) {
   EXPECT_EQ(whole.steps, 3 + 6 + 3);
 }
 
-// Parts first inside the nodes, then whole nodes across: chunks in ranges.
+// Gathers parts inside the nodes first, then whole nodes across: chunks move in ranges.
 TEST(Compose, MakesAHierarchicalAllGather) {
   constexpr int kNodes = 3;
   constexpr int kLocal = 2;
@@ -192,7 +193,7 @@ TEST(Compose, MakesAHierarchicalAllGather) {
   EXPECT_NE(finding_texts(verify(*inside)), "");
 }
 
-// A tree of trees: ranks between the parts hold their sums in scratch.
+// A tree of trees: ranks hold their sums in scratch between the composed parts.
 TEST(Compose, MakesAHierarchicalReduce) {
   constexpr int kNodes = 4;
   constexpr int kLocal = 3;

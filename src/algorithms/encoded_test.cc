@@ -1,5 +1,5 @@
-// Encoded moves of whole algorithms: which may be encoded between hosts, and that the proof finds
-// what would round once more.
+// Encoded moves of whole algorithms: which algorithms may be encoded between hosts, and that the
+// proof rejects additional roundings.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::string first_fault(const Schedule& schedule) {
   return faults.empty() ? "" : faults.front().what;
 }
 
-// Returns the fault of the algorithm with one rank on each host, or with `hosts`.
+// Returns the fault of the algorithm with one rank per host, or with `hosts`.
 std::string fault_of(const char* name, const Hosts& hosts) {
   const auto ranks = static_cast<int>(hosts.size());
   const Algorithm& algorithm = *find_algorithm(Collective::all_reduce, name);
@@ -98,7 +98,7 @@ TEST(EncodedMoves, AlgorithmsThatRoundTwiceAreFound) {
   EXPECT_NE(fault_of("double_tree", one_each(8)).find("rounded twice"), std::string::npos);
   EXPECT_NE(fault_of("hierarchical:local=2", some_each(4, 2)).find("rounded twice"),
             std::string::npos);
-  // With two hosts each sum of a host goes to the other once.
+  // With two hosts, each host sends each of its sums to the other host once.
   EXPECT_EQ(fault_of("hierarchical:local=4", some_each(2, 4)), "");
   EXPECT_EQ(fault_of("halving_doubling", one_each(2)), "");
 }
@@ -108,7 +108,7 @@ TEST(EncodedMoves, RanksThatSumForThemselvesEndWithOtherBits) {
   EXPECT_EQ(fault_of("recursive_doubling", one_each(2)), "ranks 0 and 1 end with other bits");
 }
 
-// Between two steps, a rank rounds one cell.
+// Inserts a step in which a rank rounds one cell.
 Schedule with_rounding(Schedule schedule, const Move& after, int chunk) {
   ++schedule.steps;
   for (Move& move : schedule.moves) {
@@ -126,7 +126,7 @@ Schedule with_rounding(Schedule schedule, const Move& after, int chunk) {
   return schedule;
 }
 
-// Returns true if the cell that a move wrote is an intermediate sum with encoded parts.
+// Returns true if the move wrote an intermediate sum that contains encoded parts.
 bool is_rounded_part(const Schedule& schedule, const Move& after, int chunk) {
   const auto adds = [&](const Move& move) {
     return move.to == after.to && move.target == after.target && move.chunk <= chunk &&
@@ -196,7 +196,7 @@ TEST(EncodedMoves, FlatOnesOfEveryCollectiveRoundEachValueOnce) {
   }
 }
 
-// Data that is only moved is rounded by the first move between hosts, and by no other.
+// If data is only moved, the first move between hosts rounds it, and no other move does.
 TEST(EncodedMoves, AllAlgorithmsThatOnlyMoveDataCanBeEncoded) {
   for (const Algorithm* algorithm : catalog()) {
     const Shape shape = complete(*algorithm, {.ranks = 8});

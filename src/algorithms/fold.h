@@ -1,9 +1,9 @@
 // Lets algorithms that need a certain number of participants, usually a power of two, run on n
 // ranks. At least half of the ranks must participate.
 //
-// With n = power + rest, the first 2*rest ranks form pairs. The even rank of a pair hands its part
-// to the odd rank and waits. The odd ranks of pairs and all ranks behind the pairs participate. In
-// rank order they have the positions 0..power-1.
+// With n = power + rest, the first 2*rest ranks form pairs. The even rank of each pair hands its
+// part to the odd rank and waits. The odd ranks of the pairs, and all ranks after the pairs,
+// participate. In rank order they have the positions 0..power-1.
 #pragma once
 
 #include "algorithms/shapes.h"
@@ -18,23 +18,24 @@ struct Fold {
   // REQUIRES: 2 * participants >= ranks.
   constexpr Fold(int ranks, int participants) : power(participants), rest(ranks - participants) {}
 
-  // The rank at a position.
+  // Returns the rank at a position.
   constexpr int rank(int position) const {
     return position < rest ? 2 * position + 1 : position + rest;
   }
-  // The position of a rank, -1 for a rank that waits.
+  // Returns the position of a rank; -1 for a rank that waits.
   constexpr int position(int rank) const {
     if (rank >= 2 * rest) {
       return rank - rest;
     }
     return rank % 2 == 1 ? rank / 2 : -1;
   }
-  // The first of the ranks that a position stands for: the participant and the rank that waits for
-  // it. The positions [a, b) stand for the ranks [first_rank(a), first_rank(b)).
+  // Returns the first rank that a position represents. A position represents its participant and
+  // the rank that waits for it, if there is one. The positions [a, b) represent the ranks
+  // [first_rank(a), first_rank(b)).
   constexpr int first_rank(int position) const {
     return position < rest ? 2 * position : position + rest;
   }
-  // Steps added by handing in and handing back.
+  // Returns the number of extra steps for handing in and handing back.
   constexpr int steps() const { return rest > 0 ? 2 : 0; }
 
   // Returns true if an algorithm that pairs positions differing in one bit may use this edge.

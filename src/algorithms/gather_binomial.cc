@@ -1,9 +1,9 @@
-// Binomial gather: ranks collect the parts of their subtree and hand it up.
+// Binomial gather: ranks collect the parts of their subtree and send them to their parent.
 //
 //   steps    ceil(log2(n))
 //   sent     the largest subtree below the root, at most n/2 chunks
 //   cost     ceil(log2(n))*alpha + (n-1)/n * S*beta
-//   scratch  the parts of its subtree on a rank that passes them on, less its own
+//   scratch  on a rank that forwards: the parts of its subtree except its own
 //   order    nothing is summed
 //   limits   none; in place
 //   source   Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005

@@ -1,9 +1,10 @@
-// k-nomial gather: ranks collect the parts of k-1 subtrees at every level and pass them up.
+// k-nomial gather: ranks collect the parts of k-1 subtrees at every level and send them to their
+// parent.
 //
-//   steps    ceil(log_k(n)), in each of which a rank receives k-1 times
+//   steps    ceil(log_k(n)) levels; a rank receives up to k-1 times at each level
 //   sent     the largest subtree below the root
 //   cost     (children of the root)*alpha + (n-1)/n * S*beta
-//   scratch  the parts of its subtree on a rank that passes them on, less its own
+//   scratch  on a rank that forwards: the parts of its subtree except its own
 //   order    nothing is summed
 //   limits   none; in place
 //   source   Wilkins, Wang, Liu, Pham, Guo, Thakur, Dinda and Hardavellas, IEEE CLUSTER 2023
@@ -33,7 +34,7 @@ Schedule build_gather_knomial(Shape shape) {
   return std::move(schedule).build();
 }
 
-// Only the last of the children that are at the same level can be smaller.
+// Among children at the same level, only the last one can have a smaller subtree.
 constexpr int largest_subtree(Shape shape) {
   const int n = shape.ranks;
   const int heavy = heaviest(n, shape.parameters.radix);

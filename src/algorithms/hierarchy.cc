@@ -3,7 +3,7 @@
 namespace unisono::algorithms {
 namespace {
 
-// The part of a vector of `chunks` that the digits of a rank below a level leave to it.
+// The part of a vector of `chunks` that a rank's digits below a level select.
 struct Range {
   int first = 0;
   int chunks = 1;

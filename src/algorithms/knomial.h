@@ -7,8 +7,8 @@
 
 namespace unisono::algorithms {
 
-// Every (parent, child) at the level of `weight` whose child is the `digit`-th of its parent.
-// Positions are counted from the root.
+// Visits every (parent, child) at the level of `weight` whose child is the `digit`-th child of its
+// parent. Positions are counted from the root.
 template <typename Visit>
 void for_each_knomial_edge(int ranks, int radix, int weight, int digit, const Visit& visit) {
   const long apart = static_cast<long>(weight) * radix;
@@ -18,7 +18,7 @@ void for_each_knomial_edge(int ranks, int radix, int weight, int digit, const Vi
   }
 }
 
-// 1, k, k*k, ... below n.
+// Returns 1, k, k*k, ... below n.
 inline std::vector<int> weights(int ranks, int radix) {
   std::vector<int> all;
   for (long weight = 1; weight < ranks; weight *= radix) {
@@ -27,12 +27,12 @@ inline std::vector<int> weights(int ranks, int radix) {
   return all;
 }
 
-// The most that the digit of a level can be.
+// Returns the largest value that the digit of a weight can have.
 constexpr int last_digit(int ranks, int radix, int weight) {
   return std::min(radix - 1, (ranks - 1) / weight);
 }
 
-// A rank sends down the tree, or up the tree.
+// Returns true if the parent sends to the child, or the child to the parent, in a k-nomial tree.
 constexpr bool is_knomial_edge(Shape shape, int parent, int child) {
   return parent != child && knomial_parent(from_root(shape, child), shape.parameters.radix) ==
                                 from_root(shape, parent);

@@ -1,13 +1,13 @@
-// A round robin tournament: in every round the ranks form pairs, each pair once.
+// A round robin tournament: in every round the ranks form pairs, and each pair occurs once.
 #pragma once
 
 #include "algorithms/shapes.h"
 
 namespace unisono::algorithms {
 
-// The partner of a rank in a round, -1 where it rests. With an odd number m of ranks, those whose
-// numbers add up to the round modulo m meet, and one would meet itself; an even n has one rank
-// more, which that one meets.
+// Returns the partner of a rank in a round; -1 if the rank rests. With an odd number m of ranks,
+// two ranks meet if their numbers add up to the round modulo m; one rank would meet itself and
+// rests. With an even n, m is n-1, and the last rank meets the rank that would rest.
 constexpr int partner(int n, int round, int rank) {
   const int m = n - 1 + n % 2;
   if (rank == m) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMost = 1 << 20;
 
-// The parameters by name. A single number is a list of one.
+// The parameters by name. A single number counts as a list of one.
 struct Row {
   std::string_view name;
   int least;
@@ -43,7 +43,7 @@ void copy(const AlgorithmParameters& from, AlgorithmParameters& to, const Row& r
   throw Error(ErrorCode::usage, "\"" + std::string(what) + "\": " + why + "\n" + hint);
 }
 
-// "8x4" -> 8, 4. Empty if it is malformed.
+// Converts "8x4" to 8, 4. Returns an empty list if the text is malformed.
 std::vector<int> numbers_of(std::string_view text, int least) {
   std::vector<int> numbers;
   while (true) {

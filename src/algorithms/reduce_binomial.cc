@@ -1,4 +1,4 @@
-// Binomial reduce: every rank adds up its subtree and hands the sum to its parent.
+// Binomial reduce: every rank adds up its subtree and sends the sum to its parent.
 //
 //   steps    ceil(log2(n))
 //   sent     1 chunk = S bytes by every rank but the root

@@ -3,7 +3,7 @@
 //   steps    n+1 (n > 1): n contributions in rank order, one copy to the output
 //   sent     1 chunk = S bytes by every rank but the root
 //   cost     (n-1) * (alpha + S*beta + S*gamma)
-//   scratch  one chunk on the root: the unfinished sum
+//   scratch  one chunk on the root: the partial sum
 //   order    0, 1, ..., n-1 (see rank_order.h)
 //   limits   none; in place
 //   source   Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007

@@ -1,10 +1,11 @@
-// k-nomial reduce: a rank adds the sums of its k-1 children at every level, and hands the sum up.
+// k-nomial reduce: at every level a rank adds the sums of its k-1 children, then sends the sum to
+// its parent.
 //
 //   steps    one for each child of the root: at most (k-1) * ceil(log_k(n))
 //   sent     one chunk = S bytes by every rank but the root
 //   cost     (children of the root) * (alpha + S*beta + S*gamma)
-//   scratch  the sum, on a rank that has children, but for the root
-//   order    a rank's own, then those of its children, from the nearest to the farthest
+//   scratch  the sum, on a rank that has children, except the root
+//   order    a rank's own input, then its children's sums, from the nearest to the farthest child
 //   limits   none; in place
 //   source   Wilkins, Wang, Liu, Pham, Guo, Thakur, Dinda and Hardavellas, IEEE CLUSTER 2023
 #include "algorithms/knomial.h"

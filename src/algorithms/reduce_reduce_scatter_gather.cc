@@ -4,7 +4,7 @@
 //   sent     p-1 + p/2 chunks by the neighbour of the root in the last exchange; the root p-1
 //   cost     2 log2(p)*alpha + 2(p-1)/p * S*beta + (p-1)/p * S*gamma, and alpha + S*beta + S*gamma
 //            more unless n = p: for long vectors
-//   scratch  the sums, but for the root: at most p chunks
+//   scratch  the sums, except on the root: at most p chunks
 //   order    a balanced tree over the positions: first pairs, then distance p/2, p/4, ..., 1
 //   limits   none (a rank beyond the power of two hands its input to a neighbour); in place
 //   source   Rabenseifner, ICCS 2004
@@ -13,8 +13,8 @@
 namespace unisono::algorithms {
 namespace {
 
-// Ranks are counted from the one behind the root. So the root is the last, which never waits for
-// another, and has the last position.
+// Ranks are counted from the rank after the root. So the root is the last rank, which never waits
+// for a partner to hand in, and has the last position.
 struct Positions {
   Shape shape;
   Fold fold{shape.ranks};
@@ -40,7 +40,7 @@ void halve(ScheduleBuilder& schedule, const Positions& positions) {
   }
 }
 
-// The last position of each block has all of the block.
+// The last position of each block collects the whole block.
 void gather(ScheduleBuilder& schedule, const Positions& positions) {
   schedule.phase("gather");
   const int power = positions.fold.power;

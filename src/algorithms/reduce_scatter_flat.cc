@@ -1,11 +1,11 @@
-// Flat reduce_scatter: every rank sends chunk d to rank d, which sums them in rank order.
+// Flat reduce_scatter: every rank sends chunk d to rank d, which sums the chunks in rank order.
 //
 //   steps    n+1 (n > 1): n contributions in rank order, one copy to the output
 //   sent     n-1 chunks per rank = (n-1)/n * S bytes, the lower bound
-//   cost     (2n-3) * (alpha + S/n * beta) + (n-1)/n * S*gamma with one port: all ranks
-//            begin with rank 0 and wait for it. alpha + (n-1)/n * S*beta where a rank can reach
-//            all others at once
-//   scratch  one chunk per rank: the unfinished sum
+//   cost     one port: (2n-3) * (alpha + S/n * beta) + (n-1)/n * S*gamma, because all ranks
+//            begin with rank 0 and wait for it. alpha + (n-1)/n * S*beta if a rank can
+//            reach all others at once
+//   scratch  one chunk per rank: the partial sum
 //   order    every chunk is summed in the order 0, 1, ..., n-1 (see rank_order.h)
 //   limits   none; in place
 //   source   Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007

@@ -1,12 +1,12 @@
-// Hierarchical reduce_scatter: from the inner level to the outer, so that little goes between
+// Hierarchical reduce_scatter: from the inner level to the outer, so that little data crosses
 // groups.
 //
-//   steps    sum over the levels of log2(L), or L-1 where L is no power of two
-//   sent     n-1 chunks per rank, the lower bound; of these m-1 at the top level of m groups
-//   cost     (steps)*alpha + (n-1)/n * S*(beta + gamma); with other alpha and beta at each level,
+//   steps    sum over the levels of log2(L), or L-1 if L is no power of two
+//   sent     n-1 chunks per rank, the lower bound; m-1 of them at the top level of m groups
+//   cost     (steps)*alpha + (n-1)/n * S*(beta + gamma); if each level has its own alpha and beta:
 //            (L-1) * (ranks above) chunks at a level
-//   scratch  the sums that are passed on: at most n-1 chunks per rank
-//   order    nested: each level sums the results of the level below it
+//   scratch  the sums that a rank forwards: at most n-1 chunks per rank
+//   order    nested: sums of the inner level, then sums of these at the next level, and so on
 //   limits   n a multiple of the groups; in place
 //   source   Traeff and Hunold, IEEE CLUSTER 2020
 #include "algorithms/hierarchy.h"

@@ -1,12 +1,12 @@
-// PAT reduce_scatter: the sums of every part come up a tree, from far ranks last, a few in a
+// PAT reduce_scatter: the sums of every part go up a tree, from far ranks last, a few sums per
 // message.
 //
-//   steps    ceil(log2(n)) while a message may have n/2 parts; for fewer, say A = 2^a:
-//            a + 2^(ceil(log2(n))-a) - 1, or fewer where n is no power of two
+//   steps    ceil(log2(n)) if a message may have n/2 parts; with A = 2^a parts, at most
+//            a + 2^(ceil(log2(n))-a) - 1, less if n is no power of two
 //   sent     n-1 chunks per rank, the lower bound
 //   cost     (steps)*alpha + (n-1)/n * S*beta + (n-1)/n * S*gamma
-//   scratch  the sums that wait for more: at most A * ceil(log2(n)) chunks at one time
-//   order    a rank's own, then those of the ranks below it in the tree, the nearest first
+//   scratch  the incomplete sums: at most A * ceil(log2(n)) chunks at a time
+//   order    a rank's own input, then the sums of the ranks below it in the tree, the nearest first
 //   limits   none; in place
 //   source   Jeaugey, arXiv 2506.20252, 2025
 #include "algorithms/aggregated_trees.h"
@@ -14,7 +14,7 @@
 namespace unisono::algorithms {
 namespace {
 
-// The all_gather backwards: what was sent on is now added up.
+// Builds the all_gather in reverse: the parts that it sends on are added up here.
 Schedule build_reduce_scatter_pat(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::reduce_scatter, {.ranks = n, .chunks = n}};
@@ -34,7 +34,8 @@ Schedule build_reduce_scatter_pat(Shape shape) {
   return std::move(schedule).build();
 }
 
-// A distance waits from the step after which it first received to the one in which it sends.
+// The sum of a distance stays in scratch from the step in which the rank first received it to the
+// step in which it sends it.
 int scratch_chunks(Shape shape) {
   std::vector<TreeStep> steps = tree_steps(shape.ranks, shape.parameters.aggregate);
   std::reverse(steps.begin(), steps.end());

@@ -1,10 +1,10 @@
 // Recursive halving reduce_scatter: partners at distance p/2, p/4, ..., 1 exchange halves.
 //
 //   steps    log2(p), with p the largest power of two <= n; 2 more unless n = p
-//   sent     n-1 chunks for n = p, the lower bound; n by a rank that hands its input in
+//   sent     n-1 chunks for n = p, the lower bound; n by a rank that hands in its input
 //   cost     log2(p)*alpha + (n-1)/n * S*beta + (n-1)/n * S*gamma for n = p; else 2 alpha and
 //            up to n+1 more parts
-//   scratch  the sums that are passed on: at most n-1 chunks per rank
+//   scratch  the sums that a rank forwards: at most n-1 chunks per rank
 //   order    a balanced tree over the positions: first pairs, then distance p/2, p/4, ..., 1
 //   limits   none (a rank beyond the power of two hands its input to a neighbour); in place
 //   source   Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005
@@ -64,7 +64,7 @@ extern constinit const Algorithm reduce_scatter_recursive_halving{
     .cost =
         [](Shape shape, const CostTerms& t) {
           const Fold fold{shape.ranks};
-          // A rank at position 0 keeps the largest halves, as they hold the most pairs.
+          // A rank at position 0 keeps the largest halves, because they contain the most pairs.
           double reduced = fold.rest > 0 ? shape.ranks : 0;
           for (int half = fold.power / 2; half >= 1; half /= 2) {
             reduced += fold.first_rank(half);

@@ -3,7 +3,7 @@
 //   steps    n-1
 //   sent     n-1 chunks per rank = (n-1)/n * S bytes, the lower bound
 //   cost     (n-1)*alpha + (n-1)/n * S*beta + (n-1)/n * S*gamma
-//   scratch  the partial sums that pass through: n-2 chunks per rank
+//   scratch  the partial sums that a rank forwards: n-2 chunks per rank
 //   order    chunk c is summed in the order c+1, c+2, ..., n-1, 0, ..., c
 //   limits   none; in place
 //   source   Patarasuk and Yuan, JPDC 69(2), 2009

@@ -2,13 +2,13 @@
 //
 //   steps    ceil(log2(n))
 //   sent     n-1 chunks per rank, the lower bound
-//   cost     log2(n)*alpha + (n-1)/n * S*(beta + gamma) for n a power of two; else the blocks of
-//            tree_order.h wait for each other
-//   scratch  the sums that are passed on: at most n-1 chunks per rank
+//   cost     log2(n)*alpha + (n-1)/n * S*(beta + gamma) for n a power of two; else more, because
+//            the blocks of tree_order.h wait for each other
+//   scratch  the sums that a rank forwards: at most n-1 chunks per rank
 //   order    tree(0, n), see tree_order.h
 //   limits   none; in place
-//   source   recursive halving from the nearest partner on; Thakur, Rabenseifner and Gropp, IJHPCA
-//            19(1), 2005
+//   source   recursive halving that begins with the nearest partner; Thakur, Rabenseifner and
+//            Gropp, IJHPCA 19(1), 2005
 #include "algorithms/tree_order.h"
 
 namespace unisono::algorithms {

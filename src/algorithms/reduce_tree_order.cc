@@ -1,4 +1,5 @@
-// Tree-order reduce: every node of a fixed tree is added where the root is, or at its first rank.
+// Tree-order reduce: each node of a fixed tree is added on the root if the node contains the root,
+// otherwise on the node's first rank.
 //
 //   steps    ceil(log2(n))
 //   sent     1 chunk = S bytes by every rank but the root
@@ -13,14 +14,14 @@
 namespace unisono::algorithms {
 namespace {
 
-// A node of the tree: the sums of ranks [first, middle) and [middle, end) are added.
+// A node of the tree, in which the sums of ranks [first, middle) and [middle, end) are added.
 struct Addition {
   int first = 0;
   int middle = 0;
   int end = 0;
   int step = 0;
 
-  // A partial sum is where the root is, or at the first of its ranks.
+  // Returns the rank that adds: the root if it is in the node, otherwise the node's first rank.
   int to(int root) const { return root >= first && root < end ? root : first; }
   int from(int root) const { return to(root) >= middle ? first : middle; }
 };

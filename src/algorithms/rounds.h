@@ -1,9 +1,9 @@
-// Rounds of exchanges for recursive multiplying: any number of ranks in some radix.
+// Rounds of exchanges for recursive multiplying, for any number of ranks and any radix.
 //
-// With k^m the largest power of the radix that is at most n, and q = n / k^m rounded down, q * k^m
-// ranks take part; the others are folded (fold.h). The positions of those that take part have m
-// digits in radix k and a highest one in radix q. In a round all those meet that differ in one
-// digit only.
+// Let k^m be the largest power of the radix that is at most n, and q = n / k^m rounded down. Then q
+// * k^m ranks take part, and the others are folded (fold.h). The positions of the ranks that take
+// part have m digits in radix k and a highest digit in radix q. In a round, all positions meet that
+// differ in one digit only.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ struct Round {
   int size = 1;    // its radix: that many positions meet
 
   constexpr int digit(int position) const { return position / weight % size; }
-  // The position that has another digit in this place.
+  // Returns the position that has another digit in this place.
   constexpr int with_digit(int position, int digit_there) const {
     return position + (digit_there - digit(position)) * weight;
   }
@@ -39,7 +39,7 @@ class Rounds {
   const Fold& fold() const { return fold_; }
   const std::vector<Round>& all() const { return rounds_; }
 
-  // May they meet in a round, or hand in or back?
+  // Returns true if the ranks may meet in a round, or if one hands in to the other or hands back.
   static bool edge(Shape shape, int from, int to) {
     const int radix = shape.parameters.radix;
     const Fold fold(shape.ranks, participants(shape.ranks, radix));
@@ -48,7 +48,7 @@ class Rounds {
     if (a < 0 || b < 0) {
       return from / 2 == to / 2 && from != to;
     }
-    // The lowest digits that differ are the only ones that do.
+    // The positions must differ in their lowest differing digit only.
     if (a == b) {
       return false;
     }
@@ -65,7 +65,7 @@ class Rounds {
     }
     return static_cast<int>(ranks / weight * weight);
   }
-  // The highest digit has no more above it.
+  // The highest digit has no digits above it.
   static constexpr bool is_one_digit(int a, int b, int weight, int radix) {
     return a / weight / radix == b / weight / radix;
   }

@@ -1,9 +1,9 @@
-// Binomial scatter: the root hands whole subtrees of parts to the ranks that pass them on.
+// Binomial scatter: the root sends the parts of whole subtrees to the ranks that forward them.
 //
 //   steps    ceil(log2(n))
 //   sent     n-1 chunks = (n-1)/n * S bytes by the root, the lower bound
 //   cost     ceil(log2(n))*alpha + (n-1)/n * S*beta
-//   scratch  the parts of its subtree on a rank that passes them on, at most n/2 chunks
+//   scratch  on a rank that forwards: the parts of its subtree, at most n/2 chunks
 //   order    nothing is summed
 //   limits   none; in place
 //   source   Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005

@@ -1,10 +1,10 @@
-// k-nomial scatter: the root hands subtrees of parts to k-1 ranks at every level, which pass them
-// on.
+// k-nomial scatter: at every level the root sends the parts of subtrees to k-1 ranks, which forward
+// them.
 //
-//   steps    ceil(log_k(n)), in each of which a rank sends k-1 times
+//   steps    ceil(log_k(n)) levels; a rank sends up to k-1 times at each level
 //   sent     n-1 chunks = (n-1)/n * S bytes by the root, the lower bound
 //   cost     (children of the root)*alpha + (n-1)/n * S*beta
-//   scratch  the parts of its subtree on a rank that passes them on
+//   scratch  on a rank that forwards: the parts of its subtree
 //   order    nothing is summed
 //   limits   none; in place
 //   source   Wilkins, Wang, Liu, Pham, Guo, Thakur, Dinda and Hardavellas, IEEE CLUSTER 2023

@@ -14,7 +14,7 @@ namespace unisono::algorithms {
 
 using Place = MoveSpec::Place;
 
-// i modulo n, never negative.
+// Returns i modulo n, which is never negative.
 constexpr int wrap(int i, int n) {
   return ((i % n) + n) % n;
 }
@@ -23,7 +23,7 @@ constexpr bool is_power_of_two(int n) {
   return n > 0 && (n & (n - 1)) == 0;
 }
 
-// The largest power of two that is at most n. REQUIRES: n >= 1.
+// Returns the largest power of two that is at most n. REQUIRES: n >= 1.
 constexpr int floor_power_of_two(int n) {
   int power = 1;
   while (power <= n / 2) {
@@ -44,7 +44,7 @@ constexpr int ceil_log2(int n) {
   return n <= 1 ? 0 : floor_log2(n - 1) + 1;
 }
 
-// The most distant rank that a binomial tree of n ranks reaches in one hop; 0 for n = 1.
+// Returns the longest hop in a binomial tree of n ranks; 0 for n = 1.
 constexpr int widest_hop(int n) {
   return n <= 1 ? 0 : floor_power_of_two(n - 1);
 }
@@ -57,8 +57,8 @@ constexpr int to_rank(Shape shape, int position) {
   return wrap(position + shape.root, shape.ranks);
 }
 
-// Positions are counted from the root. The parent lacks the lowest bit of its child; the subtree of
-// a position is the range that starts there and is `subtree_size` long.
+// Positions are counted from the root. A parent's position is the child's position without its
+// lowest set bit. The subtree of a position begins there and is `subtree_size` long.
 constexpr int binomial_parent(int position) {
   return position & (position - 1);
 }
@@ -66,8 +66,8 @@ constexpr int subtree_size(int position, int ranks) {
   return position == 0 ? ranks : std::min(position & -position, ranks - position);
 }
 
-// k-nomial trees, and other algorithms that take the digits of a number in some radix. The weight
-// of a digit is a power of the radix: 1, k, k*k, ... below n.
+// Arithmetic for k-nomial trees and other algorithms that use the digits of a number in some radix.
+// The weight of a digit is a power of the radix: 1, k, k*k, ... below n.
 constexpr int heaviest(int n, int radix) {
   int weight = 1;
   while (weight <= (n - 1) / radix) {
@@ -87,7 +87,7 @@ constexpr int digits(int n, int radix) {
 constexpr int single_digits(int n, int radix) {
   return n == 1 ? 0 : (n - 1) / heaviest(n, radix) + (digits(n, radix) - 1) * (radix - 1);
 }
-// The weight of the lowest digit that is not zero. REQUIRES: position > 0.
+// Returns the weight of the lowest non-zero digit. REQUIRES: position > 0.
 constexpr int lowest_weight(int position, int radix) {
   int weight = 1;
   while (position % radix == 0) {
@@ -96,8 +96,9 @@ constexpr int lowest_weight(int position, int radix) {
   }
   return weight;
 }
-// Positions are counted from the root. The parent lacks the lowest digit of its child; the subtree
-// of a position is the range that starts there and is `knomial_subtree` long. -1 for the root.
+// Positions are counted from the root. A parent's position is the child's position without its
+// lowest non-zero digit; -1 for the root. The subtree of a position begins there and is
+// `knomial_subtree` long.
 constexpr int knomial_parent(int position, int radix) {
   if (position == 0) {
     return -1;
@@ -109,7 +110,7 @@ constexpr int knomial_subtree(int position, int ranks, int radix) {
   return position == 0 ? ranks : std::min(lowest_weight(position, radix), ranks - position);
 }
 
-// A move of chunks [spec.chunk, spec.chunk + spec.chunks) counted in a circle of `ranks` chunks.
+// Moves chunks [spec.chunk, spec.chunk + spec.chunks) in a circle of `ranks` chunks.
 inline void move_wrapped(ScheduleBuilder& schedule, MoveSpec spec, int ranks,
                          std::source_location where = std::source_location::current()) {
   spec.chunk = wrap(spec.chunk, ranks);
@@ -121,7 +122,7 @@ inline void move_wrapped(ScheduleBuilder& schedule, MoveSpec spec, int ranks,
   schedule.move(spec, where);
 }
 
-// n-1 steps in which every rank sends one chunk to the next one of a ring.
+// Returns n-1 steps in which every rank sends one chunk to the next rank of a ring.
 inline CompactPhase ring_lap(std::string name, int n, bool reduces) {
   CompactPhase phase{.name = std::move(name), .steps = n - 1};
   for (int rank = 0; rank < n && n > 1; ++rank) {

@@ -1,4 +1,4 @@
-// Promises of single algorithms besides the claims of all.
+// Promises of single algorithms, in addition to the claims that all algorithms make.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ TEST(TwoTrees, HaveEachPositionInsideOneOnly) {
   }
 }
 
-// One port: what the colours are for.
+// The colours guarantee this, for networks with one port.
 TEST(TwoTrees, SendAndReceiveOnceInAStep) {
   for (const Collective collective :
        {Collective::broadcast, Collective::reduce, Collective::all_reduce}) {

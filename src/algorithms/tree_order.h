@@ -3,9 +3,10 @@
 //
 // The ranks form blocks, one for each bit of n, the largest first: 7 ranks are [0, 4), [4, 6) and
 // [6, 7). Inside a block the partners are at distance 1, 2, 4, ...; after distance d, chunk c is at
-// the ranks that have c modulo 2d as their lowest bits. Then the blocks join from the last one on,
-// as tree(0, n) has it. A chunk that belongs to a later block goes there, all others come from
-// there. So every rank sends each chunk but its own exactly once, and chunk c ends at rank c.
+// the ranks whose lowest bits are c modulo 2d. Then the blocks join from the last one on, as
+// tree(0, n) requires. A chunk that belongs to a later block goes to that block; all other chunks
+// come from it. So every rank sends each chunk except its own exactly once, and chunk c ends at
+// rank c.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +47,7 @@ constexpr TreeBlock tree_block(int ranks, int rank) {
   return block;
 }
 
-// The messages that leave the sum of chunk c at rank c, by step, then by sender.
+// Returns the messages that bring the sum of chunk c to rank c, ordered by step, then by sender.
 inline std::vector<TreeMessage> tree_messages(int ranks) {
   std::vector<TreeMessage> messages;
   std::vector<TreeBlock> blocks;
@@ -94,7 +95,8 @@ inline std::vector<TreeMessage> tree_messages(int ranks) {
   return messages;
 }
 
-// The same messages backwards: every rank gets every chunk from where it sent it to.
+// Returns the same messages in reverse: every rank gets every chunk from the rank to which it sent
+// the chunk.
 inline std::vector<TreeMessage> backwards(std::vector<TreeMessage> messages, int ranks) {
   for (TreeMessage& message : messages) {
     message.step = ceil_log2(ranks) - 1 - message.step;
@@ -106,7 +108,7 @@ inline std::vector<TreeMessage> backwards(std::vector<TreeMessage> messages, int
   return messages;
 }
 
-// May `from` send partial sums to `to`?
+// Returns true if `from` may send partial sums to `to`.
 constexpr bool is_tree_order_edge(int ranks, int from, int to) {
   const TreeBlock sender = tree_block(ranks, from);
   const TreeBlock receiver = tree_block(ranks, to);
@@ -118,7 +120,7 @@ constexpr bool is_tree_order_edge(int ranks, int from, int to) {
              : receiver.end() == sender.first && sender.holder(to) == from;
 }
 
-// May the partial sums of a chunk go this way?
+// Returns true if the partial sums of a chunk may go this way.
 constexpr bool is_tree_order_route(int ranks, int from, int to, int chunk) {
   const TreeBlock sender = tree_block(ranks, from);
   const TreeBlock receiver = tree_block(ranks, to);
@@ -131,7 +133,8 @@ constexpr bool is_tree_order_route(int ranks, int from, int to, int chunk) {
                                         : chunk < sender.first && receiver.holder(chunk) == to);
 }
 
-// `name_of` is the number of a chunk in the schedule. Neighbouring chunks go in one move.
+// `name_of` returns the number of a chunk in the schedule. Chunks with neighbouring numbers go in
+// one move.
 template <typename Name>
 void add_tree_messages(ScheduleBuilder& schedule, const std::vector<TreeMessage>& messages,
                        Combine combine, const Name& name_of,
@@ -163,8 +166,7 @@ void add_tree_messages(ScheduleBuilder& schedule, const std::vector<TreeMessage>
   }
 }
 
-// Plays messages on a one-port network (cost/cost.h), for the numbers of ranks that have no short
-// formula.
+// Plays messages on a one-port network (cost/cost.h), for numbers of ranks without a short formula.
 class TreeOrderTime {
  public:
   TreeOrderTime(int ranks, const CostTerms& terms)

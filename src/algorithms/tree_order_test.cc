@@ -1,4 +1,4 @@
-// tree_order: the expression that every result is, and that another grouping is found.
+// tree_order: every result is the sum over the fixed tree, and the check rejects other groupings.
 #include "schedule/tree_order.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ void for_each_tree(int most, const Visit& visit) {
   }
 }
 
-// In both directions: every other algorithm has another order for some shape.
+// Tests both directions: every other algorithm has another order for some shape.
 TEST(TreeOrder, IsTheOrderOfTheAlgorithmsOfThatName) {
   for_each_tree(kMostTreeRanks, [](const Schedule& schedule) {
     EXPECT_TRUE(sums_in_tree_order(schedule)) << what(schedule);
@@ -61,8 +61,8 @@ TEST(TreeOrder, IsTheOrderOfTheAlgorithmsOfThatName) {
   }
 }
 
-// The sum over n * 2^k leaves is the same expression on n ranks as on any other number that divides
-// them so, also if the last rank has fewer.
+// The sum over n * 2^k leaves is the same expression on n ranks as on any other number of ranks
+// that divides the leaves in this way, even if the last rank has fewer leaves.
 TEST(TreeOrder, ContinuesThatOfTheLeavesOfEachRank) {
   for_each_tree(kMostTreeRanks, [](const Schedule& schedule) {
     const auto ranks = static_cast<std::size_t>(schedule.ranks);
@@ -72,7 +72,7 @@ TEST(TreeOrder, ContinuesThatOfTheLeavesOfEachRank) {
       each.back() = leaves - 1;
       EXPECT_TRUE(sums_in_tree_order(schedule, each)) << what(schedule) << " " << leaves;
     }
-    // Three leaves are no whole subtree, unless they are the last.
+    // Three leaves are not a whole subtree, unless they are the last ones.
     EXPECT_EQ(sums_in_tree_order(schedule, std::vector<int>(ranks, 3)), ranks == 1)
         << what(schedule);
   });
@@ -113,7 +113,7 @@ TEST(TreeOrder, SaysWhatTheSumIsInstead) {
   EXPECT_TRUE(verify(schedule).empty());
 }
 
-// An order of its own is a claim of the algorithms of this name.
+// The algorithms of this name claim an order of their own.
 TEST(TreeOrder, IsAClaim) {
   Schedule schedule = build_schedule(tree_order(Collective::all_reduce), {.ranks = 4});
   EXPECT_TRUE(verify_claims(tree_order(Collective::all_reduce), schedule).empty());
@@ -129,8 +129,8 @@ TEST(TreeOrder, IsAClaim) {
   EXPECT_TRUE(found);
 }
 
-// Renumbers two ranks. Every rank still contributes once, but only two leaves of one node give the
-// same tree.
+// Exchanges the numbers of two ranks. Every rank still contributes once, but the tree stays the
+// same only if the two are leaves of one node.
 TEST(TreeOrder, RanksThatAreExchangedAreFoundUnlessTheyAreSiblings) {
   int found = 0;
   for (int ranks = 3; ranks <= 12; ++ranks) {
@@ -153,8 +153,8 @@ TEST(TreeOrder, RanksThatAreExchangedAreFoundUnlessTheyAreSiblings) {
   EXPECT_GT(found, 200);
 }
 
-// Between neighbouring ranks on hosts of 2^k, a subtree leaves its host when it is whole: every
-// rank then sends to another host what all ranks of its own have contributed to.
+// With neighbouring ranks on hosts of 2^k ranks, a subtree leaves its host only when it is whole: a
+// rank sends to another host only sums to which all ranks of its own host have contributed.
 TEST(TreeOrder, SubtreesLeaveTheirHostWhole) {
   for (const Collective collective : kSums) {
     for (int ranks = 4; ranks <= 32; ranks += 4) {
@@ -179,7 +179,8 @@ TEST(TreeOrder, SubtreesLeaveTheirHostWhole) {
   }
 }
 
-// Returns how the ranks' leaves are split: as evenly as possible, then with ever more chance.
+// Returns the ranks' ranges of leaves: the first split is even, and the later ones are ever more
+// random.
 std::vector<std::vector<LeafRange>> ranges_of(std::size_t ranks, std::size_t leaves,
                                               std::mt19937& random) {
   std::vector<std::vector<LeafRange>> splits;
@@ -220,8 +221,8 @@ std::vector<LeafRange> nodes_of(const std::vector<LeafRange>& ranges, std::size_
   return nodes;
 }
 
-// Leaves of each node, and the additions of node numbers in tree order: expressions know leaves
-// only from left to right.
+// Each node's leaves, and the additions of node numbers in tree order, because expressions list
+// leaves only from left to right.
 struct OrderedNodes {
   Schedule schedule;
   std::vector<int> leaves;
@@ -245,7 +246,8 @@ OrderedNodes ordered(const Schedule& schedule, const std::vector<LeafRange>& nod
   return result;
 }
 
-// Calls visit(schedule, leaves of each node) for n ranks with n to 4n leaves, split in four ways.
+// Calls visit(schedule, leaves of each node) for n ranks with n to 4n leaves, each split in four
+// ways.
 template <typename Visit>
 void for_each_node_sum(std::size_t most_ranks, const Visit& visit) {
   std::mt19937 random(7);
@@ -265,7 +267,7 @@ void for_each_node_sum(std::size_t most_ranks, const Visit& visit) {
   }
 }
 
-// TreeSum runs these orders where ranks have any ranges of leaves.
+// TreeSum runs these orders when ranks have arbitrary ranges of leaves.
 TEST(TreeOrder, IsTheOrderOfNodesForAnyRangesOfLeaves) {
   int proved = 0;
   for_each_node_sum(kMostTreeRanks, [&](const Schedule& schedule, const std::vector<int>& leaves) {
@@ -278,8 +280,8 @@ TEST(TreeOrder, IsTheOrderOfNodesForAnyRangesOfLeaves) {
   EXPECT_EQ(proved, kSanitized ? 3696 : 25'216);
 }
 
-// Returns the schedule with the term of an addition added at another place: move `inner` is left
-// out, and move `last` becomes two.
+// Returns the schedule with one term of an addition added at another place: move `inner` is
+// dropped, and move `last` becomes two moves.
 Schedule regrouped(const Schedule& schedule, std::size_t inner, std::size_t last) {
   const Move one = schedule.moves[inner];
   const Move two = schedule.moves[last];
@@ -317,7 +319,7 @@ TEST(TreeOrder, NodesThatAreRegroupedAreFound) {
     const std::vector<Move>& moves = schedule.moves;
     for (std::size_t last = 0; last < moves.size(); ++last) {
       for (const int term : {moves[last].to, moves[last].from}) {
-        // The addition that completed this term, if it is a sum.
+        // The addition that completed this term, if the term is a sum.
         const auto is_sum = [&](const Move& move) { return move.to == term; };
         const auto end = moves.rend();
         const auto inner = std::find_if(end - static_cast<std::ptrdiff_t>(last), end, is_sum);

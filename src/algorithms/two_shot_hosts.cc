@@ -15,7 +15,7 @@ namespace {
 
 using Members = std::vector<int>;
 
-// The ranks of each host, in their order.
+// Returns the ranks of each host, in ascending order.
 std::vector<Members> ranks_of(std::span<const int> hosts) {
   std::map<int, Members> by_host;
   for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
@@ -32,7 +32,8 @@ Schedule flat(Collective collective, int ranks) {
   return build_schedule(*find_algorithm(collective, "flat"), {.ranks = ranks});
 }
 
-// Chunk l*hosts + h is summed by rank l of every host for its host, then by that of host h.
+// Rank l of every host first sums chunk l*hosts + h for its host; then rank l of host h sums these
+// sums.
 class Parts {
  public:
   explicit Parts(std::vector<Members> ranks)

@@ -1,10 +1,10 @@
-// An all_reduce for moves between hosts that are encoded: every input, or sum of the inputs of a
-// host, goes once to the rank that sums it, and the result once from there.
+// An all_reduce for encoded moves between hosts: every input, or every host's sum of inputs, goes
+// once to the rank that sums it, and the result goes once from there.
 //
-// Where all hosts have as many ranks, R: reduce_scatter among the ranks of each host, then rank i
-// of every host makes the flat all_reduce of its R-th with the i-th ranks of the others, then
-// all_gather in each host; so 2(h-1)/h of a R-th go out of each rank, with h hosts. Elsewhere the
-// flat all_reduce of all.
+// If all hosts have the same number R of ranks: reduce_scatter among the ranks of each host; then
+// the i-th ranks of all hosts make the flat all_reduce of their part, which is 1/R of the vector;
+// then all_gather in each host. With h hosts, each rank sends 2(h-1)/h of its part to other hosts.
+// If hosts have different numbers of ranks: the flat all_reduce of all ranks.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace unisono::algorithms {
 
-// `hosts`: one number for each rank.
+// `hosts` has one number per rank.
 Schedule two_shot_between(std::span<const int> hosts);
 
 }  // namespace unisono::algorithms

@@ -7,7 +7,8 @@
 namespace unisono::algorithms {
 namespace {
 
-// In the first tree: the middle of the next larger block, or of the one after if that is beyond q.
+// Returns the parent in the first tree: the middle of the next larger block, or of the block after
+// that if the middle is beyond q.
 int first_parent(int q, int position) {
   if (position == floor_power_of_two(q)) {
     return 0;
@@ -17,7 +18,8 @@ int first_parent(int q, int position) {
   return up <= q ? up : position ^ low;
 }
 
-// A position of the second tree, and its place in the first; both ways for even q.
+// Converts a position of the second tree to its place in the first tree; for even q also the
+// reverse.
 int to_first(int q, int position) {
   return q % 2 == 0 ? q + 1 - position : position % q + 1;
 }
@@ -32,7 +34,8 @@ struct Edge {
   int colour = -1;
 };
 
-// Edges that share a sender or a receiver are a chain or an even circle: the colours take turns.
+// Edges that share a sender or a receiver form chains or even circles, along which the two colours
+// alternate.
 class Colouring {
  public:
   explicit Colouring(int ranks) {
@@ -62,7 +65,8 @@ class Colouring {
 
   const Edge& edge(int index) const { return edges_[static_cast<std::size_t>(index)]; }
 
-  // Gives the edge this colour unless it has one, and its neighbours the colours that follow.
+  // Gives the edge this colour unless it has one, and gives its neighbours the colours that follow
+  // from it.
   void colour(int index, int colour) {
     std::deque<std::pair<int, int>> open = {{index, colour}};
     while (!open.empty()) {
@@ -140,8 +144,8 @@ TwoTrees::TwoTrees(int ranks) {
   }
 }
 
-// From the root down both trees at once. An edge that is free to choose takes the colour of the
-// step behind the arrival at its upper end.
+// Colours from the root down both trees at the same time. An edge that is free to choose takes the
+// colour of the step after the arrival at its upper end.
 void TwoTrees::colour(int ranks) {
   Colouring colouring(ranks);
   std::deque<int> open;
@@ -172,8 +176,9 @@ int two_tree_segments(int ranks) {
   return 4 * std::max(1, ceil_log2(ranks));
 }
 
-// The first chunk reaches the last position of its tree, the second one or two steps later that of
-// the other: how much later depends on the lowest levels, where a tree may lack leaves.
+// The first chunk reaches the last position of its tree; the second chunk reaches the last position
+// of the other tree one or two steps later. The difference depends on the lowest levels, where a
+// tree may lack leaves.
 int two_tree_steps(Shape shape) {
   const int n = shape.ranks;
   if (n == 1) {

@@ -1,14 +1,14 @@
 // Two binary trees over the same ranks, for pipelines that use the whole bandwidth of every rank.
 //
-// The root stands apart. The others, positions 1 to q counted from it, form two trees: a position
-// that passes data on in one is a leaf of the other. In the first tree odd positions are leaves,
-// and the position of the subtree 1..2^h-1 is its middle. The second is the first seen in a mirror
-// for even q, and moved by one place for odd q.
+// The root is in neither tree. The other ranks, at positions 1 to q counted from the root, form two
+// trees: a position that forwards data in one tree is a leaf of the other. In the first tree, odd
+// positions are leaves, and the root of the subtree 1..2^h-1 is its middle. The second tree is the
+// first tree mirrored for even q, and shifted by one place for odd q.
 //
-// Even chunks go down the first tree, odd ones down the second. Every edge has a colour, 0 or 1, so
-// that the two edges into a position differ, and the edges out of one: a position sends and
-// receives along an edge of colour c in the steps of that parity only, and so at most once in a
-// step.
+// Even chunks go down the first tree, odd chunks down the second. Every edge has a colour, 0 or 1.
+// The two edges into a position have different colours, and so have the edges out of a position. A
+// position uses an edge of colour c only in steps of that parity, so it sends at most once and
+// receives at most once per step.
 #pragma once
 
 #include <array>
@@ -22,11 +22,11 @@ class TwoTrees {
  public:
   explicit TwoTrees(int ranks);
 
-  // 0 is the root. REQUIRES: tree 0 or 1, position 1 to ranks-1.
+  // Returns the parent; 0 is the root. REQUIRES: tree is 0 or 1, position is 1 to ranks-1.
   static int parent(int ranks, int tree, int position);
 
-  // The step in which the first chunk of a tree reaches a position; the next ones follow every
-  // second step.
+  // Returns the step in which the first chunk of a tree reaches a position; further chunks follow
+  // every second step.
   int arrival(int tree, int position) const {
     return arrival_[static_cast<std::size_t>(tree)][static_cast<std::size_t>(position)];
   }
@@ -39,23 +39,26 @@ class TwoTrees {
 
 int two_tree_segments(int ranks);  // the default
 
-// A broadcast or a reduction takes s + 2*ceil(log2(n)) - 2 steps, or one less, for s segments.
+// Returns the steps of a broadcast or a reduction: s + 2*ceil(log2(n)) - 2, or one less, for s
+// segments.
 int two_tree_steps(Shape shape);
-// On a one-port network each step takes as long as a message. With three ranks, one less: the last
-// segment is passed on without waiting for the step of its colour, in which no other is due.
+// Returns the duration in messages. On a one-port network each step takes as long as one message.
+// With three ranks it is one less: the last segment is forwarded without waiting for the step of
+// its colour, because no other segment is due until then.
 int two_tree_messages(Shape shape);
 
-// Broadcast from the root, in the steps that follow; or the same backwards, as a reduction.
+// Adds a broadcast from the root to the schedule, in the steps that follow; or the same in reverse,
+// as a reduction.
 void broadcast_two_trees(ScheduleBuilder& schedule, Shape shape,
                          std::source_location where = std::source_location::current());
 void reduce_two_trees(ScheduleBuilder& schedule, Shape shape,
                       std::source_location where = std::source_location::current());
 
-// Down one of the trees? And is it the one of the chunk?
+// Returns true if the edge leads down one of the trees (and, below, down the tree of the chunk).
 bool is_two_tree_edge(Shape shape, int from, int to);
 bool is_two_tree_route(Shape shape, int from, int to, int chunk);
 
-// The most chunks that a rank passes down: a position with two children, or the root.
+// Returns the most chunks that a rank sends down: a position with two children, or the root.
 int two_tree_fan_out(Shape shape);
 
 }  // namespace unisono::algorithms

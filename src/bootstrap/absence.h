@@ -1,5 +1,5 @@
-// Detects that a rank which others wait for has ended and will never join. `unisono run` reports
-// this in its log; other launchers report nothing.
+// Detects that a rank has ended and will never join, although other ranks wait for it. `unisono
+// run` reports such ends in its log; other launchers report nothing.
 #pragma once
 
 #include <chrono>
@@ -17,19 +17,19 @@ struct Absence {
   std::string message = {};
 };
 
-// Notes in the log that the ranks of this job have connected, unless another rank has done so. With
-// several hosts, each host has its own log.
+// Notes in the log that all ranks of this job have connected, unless another rank has noted it.
+// With several hosts, each host has its own log.
 void note_meeting(const std::string& job, int size);
 
 class AbsenceCheck {
  public:
-  // Ignores the log if the meeting has another name or size, or comes after one in which all ranks
-  // have connected: its ranks are then not those of the log.
+  // Ignores the log if its ranks are not the ranks of this meeting: if the meeting has another name
+  // or size, or if all ranks have already connected in an earlier meeting.
   AbsenceCheck(const std::string& job, int size);
-  // Returns true if there is a log; then call find() about ten times a second.
+  // Returns true if there is a log. Then call find() about ten times a second.
   bool has_log() const { return has_log_; }
-  // Looks at most ten times a second. Reports an absence to the launcher, so that it blames the
-  // rank that did not come.
+  // Reads the log at most ten times a second. Reports an absence to the launcher, so that the
+  // launcher blames the rank that did not come.
   Absence find(const std::function<bool(int rank)>& is_missing);
 
  private:

@@ -9,7 +9,7 @@
 namespace unisono::tcp {
 namespace {
 
-// Pause after a lack of descriptors.
+// Pause after the process ran out of descriptors.
 constexpr std::int64_t kDeafMs = 50;
 
 }  // namespace
@@ -36,7 +36,7 @@ bool PendingPeer::step() {
     return false;
   }
   while (shake_.state() == Handshake::State::going_on) {
-    // Reads exactly the frame: the bytes after it belong to the connection.
+    // Reads exactly one frame; the bytes after it belong to the connection.
     const ssize_t got = ::recv(socket_.get(), in_.data() + got_, in_.size() - got_, MSG_DONTWAIT);
     if (got <= 0) {
       return got < 0 && (errno == EAGAIN || errno == EINTR);
@@ -103,12 +103,12 @@ std::vector<Address> Acceptor::addresses() const {
 }
 
 void Acceptor::accept_all(const UniqueFd& listener, std::int64_t now_ms) {
-  // Limits the accepted connections per call, so that pending ones get their turn as well.
+  // Accepts a limited number of connections per call, so that pending connections get their turn.
   for (std::size_t i = 0; i < kMostPending; ++i) {
     UniqueFd socket = accept_one(listener.get());
     if (!socket) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        // The listener stays readable, so a poll for it would not wait.
+        // The listener stays readable, so a poll for it would return at once.
         refusals_[""] = {kNoDescriptor, true};
         starved_ms_ = starved_ms_ < 0 ? now_ms : starved_ms_;
         deaf_ = true;
@@ -147,7 +147,7 @@ void Acceptor::make_room() {
 
 bool Acceptor::attend(Pending& pending, std::int64_t now_ms) {
   Handshake& shake = pending.peer.shake();
-  // A peer that is late has given up: its earlier messages are void.
+  // A peer that is late has given up, so its earlier messages are void.
   if (now_ms >= pending.peer.deadline_ms()) {
     turn_away(pending, "did not authenticate in time");
     return false;
@@ -156,7 +156,7 @@ bool Acceptor::attend(Pending& pending, std::int64_t now_ms) {
   if (shake.state() == Handshake::State::admitting) {
     pending.inside = inside_.emplace(shake.peer().peer, shake.peer().stream).second;
     shake.admit(pending.inside ? HandshakeRefusal::none : HandshakeRefusal::duplicate);
-    // Done before the connection is used, not for each stranger.
+    // Set here, before the connection is used, and not earlier for every stranger.
     const int socket = pending.peer.descriptor();
     apply(socket, options_, peer_address(socket).is_loopback());
     pending.peer.wait_until(now_ms + kProvedMs);  // for TLS, while others are served as well
@@ -185,7 +185,7 @@ bool Acceptor::attend(Pending& pending, std::int64_t now_ms) {
   return true;
 }
 
-// The peer may come again.
+// Refuses a peer, which may try again.
 void Acceptor::turn_away(const Pending& pending, const std::string& why) {
   if (pending.inside) {
     let_again(pending.peer.shake().peer());
@@ -221,8 +221,8 @@ void Acceptor::add_events(std::vector<pollfd>& entries) const {
 }
 
 std::int64_t Acceptor::next_deadline_ms() const {
-  // Not the deadline of the first in line: a rank that has proved its identity gets more time and
-  // keeps its place.
+  // Looks at all deadlines: a rank that has proved its identity gets more time and keeps its place,
+  // so the first in line need not have the earliest deadline.
   std::int64_t first_ms = -1;
   for (const auto& pending : pending_) {
     const std::int64_t ms = pending.peer.deadline_ms();

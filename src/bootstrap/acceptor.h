@@ -1,11 +1,12 @@
-// Accepts connections of other ranks: listens, authenticates, and admits those that prove the
+// Accepts connections of other ranks: listens, authenticates, and admits ranks that prove the
 // token.
 //
-// Strangers cost little. At most kMostPending connections are handled at once; when a further one
-// comes, the oldest one without a greeting is dropped, else the oldest. Each gets two seconds and
-// 256 bytes, and no proof is computed before a greeting that names the job. Strangers can change
-// nothing but a line of refusals(). A rank that has proved its identity is never dropped for one
-// that has not, and gets more time, because it may already believe that it has been admitted.
+// Strangers cost little. At most kMostPending connections are handled at once. When another
+// connection comes, the oldest one without a greeting is dropped; if all have sent a greeting, the
+// oldest one is dropped. Each connection gets two seconds and 256 bytes, and no proof is computed
+// before a greeting that names the job. A stranger can change only one thing: a line of refusals().
+// A rank that has proved its identity is never dropped in favour of a peer that has not. It also
+// gets more time, because it may already believe that it has been admitted.
 #pragma once
 
 #include <poll.h>
@@ -26,9 +27,10 @@ namespace unisono::tcp {
 
 inline constexpr std::size_t kMostPending = 64;
 inline constexpr std::int64_t kHandshakeMs = 2000;
-// For two sides that have proved their identities: either one may be stopped or busy for a while.
+// Time limit after both sides have proved their identities; either side may be stopped or busy for
+// a while.
 inline constexpr std::int64_t kProvedMs = 10'000;
-// The advice if a rank was refused because its description or its job does not match.
+// The advice for a rank that was refused because its description or its job does not match.
 inline constexpr const char* kAlike =
     "the refusal says what differs: give all ranks the same value, and restart them";
 inline constexpr const char* kNoDescriptor = "this process has no free file descriptor (ulimit -n)";
@@ -42,11 +44,12 @@ class PendingPeer {
 
   // Reads and writes as much as possible. Returns false if the other side has closed.
   bool step();
-  // Returns true if nothing remains to be done or sent.
+  // Returns true if nothing more must be received or sent.
   bool finished() const;
-  // Why TLS failed between two sides that had proved their identities; else empty.
+  // Returns the reason why TLS failed after both sides had proved their identities; otherwise
+  // empty.
   const std::string& tls_problem() const { return tls_problem_; }
-  // The other side has not sent a byte.
+  // Returns true if the other side has not sent a byte.
   bool is_silent() const { return got_ == 0 && shake_.listens() && !shake_.has_greeted(); }
   Handshake& shake() { return shake_; }
   const Handshake& shake() const { return shake_; }
@@ -77,7 +80,7 @@ struct Admitted {
   Channel socket;
 };
 
-// A monotonic clock.
+// Returns the time of a monotonic clock.
 std::int64_t clock_ms();
 
 class Acceptor {
@@ -91,27 +94,27 @@ class Acceptor {
 
   std::vector<Address> addresses() const;
   Address address() const { return local_address(listeners_.front().get()); }
-  // Advances all handshakes; never blocks. `now_ms`: clock_ms().
+  // Advances all handshakes; never blocks. `now_ms` is a time of clock_ms().
   void step(std::int64_t now_ms);
-  // Adds the events that step() must be called for, and the time by which it must be called (-1:
-  // never).
+  // Adds the events for which step() must be called. next_deadline_ms() returns the time by which
+  // it must be called in any case (-1: none).
   void add_events(std::vector<pollfd>& entries) const;
   std::int64_t next_deadline_ms() const;
   // Returns the ranks admitted since the last call.
   std::vector<Admitted> take_admitted();
-  // Returns the ranks that closed their connection, since the last call, before they were admitted.
-  // They may come again.
+  // Returns the ranks that, since the last call, closed their connection before they were admitted.
+  // They may try again.
   std::vector<int> take_lost() { return std::exchange(lost_, {}); }
-  // Called if an admitted connection turned out to be dead: the rank may come again.
+  // Allows a rank to connect again, because its admitted connection turned out to be dead.
   void let_again(const Wanted& peer) { inside_.erase({peer.peer, peer.stream}); }
-  // One line for each refused host, about its first refusal, or the first one that said which rank
-  // it is.
+  // Returns one line per refused host: its first refusal that named a rank, or its first refusal if
+  // none did.
   std::vector<std::string> refusals() const;
   // Returns true if a refusal concerns a rank that named itself.
   bool has_refused_a_rank() const;
   std::size_t pending() const { return pending_.size(); }
-  // Returns for how long nobody could be admitted because this process has no free descriptor,
-  // although no stranger holds one.
+  // Returns the time for which nobody could be admitted because this process has no free
+  // descriptor, although no stranger holds one.
   std::int64_t starved_for_ms(std::int64_t now_ms) const {
     return starved_ms_ < 0 || !pending_.empty() ? 0 : now_ms - starved_ms_;
   }

@@ -1,4 +1,4 @@
-// The acceptor of a rank: which peers it admits and which it refuses.
+// A rank's acceptor admits some peers and refuses others.
 #include "bootstrap/acceptor.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,8 @@ TEST_F(TcpAcceptor, IsNotDisturbedByStrangers) {
   EXPECT_EQ(acceptor_.refusals().size(), 1U) << "one line for each host";
 }
 
-// The rank may have died; a peer without the token may claim any rank.
+// The acceptor names the rank, which may have died, only if it had the token: a peer without the
+// token may claim to be any rank.
 TEST_F(TcpAcceptor, NamesARankThatHangsUpAfterItsGreetingIfItHasTheToken) {
   Identity other = identity(1, 2);
   other.token = "another token 00";
@@ -117,7 +118,7 @@ TEST_F(TcpAcceptor, HearsTheNewestWhenManyDawdle) {
   expect_join();
 }
 
-// With TLS, a rank has finished on its side before the acceptor knows it.
+// With TLS, a rank completes its side before the acceptor knows it.
 TEST_F(TcpAcceptor, KeepsARankThatHasProvedItselfWhenManyCome) {
   Identity root = identity(0, 2);
   Identity one = identity(1, 2);
@@ -168,7 +169,7 @@ TEST_F(TcpAcceptor, LetsARankInOnlyOnce) {
       << error;
 }
 
-// A dialer that proved its identity and closed before it got the verdict is not connected.
+// A dialer that proved its identity, but closed before it got the verdict, is not connected.
 TEST_F(TcpAcceptor, LetsARankInAgainThatDiedBeforeItsVerdict) {
   const Identity one = identity(1, 2);
   UniqueFd socket = knock();

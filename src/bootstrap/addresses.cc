@@ -14,7 +14,8 @@ constexpr const char* kScopeAdvice =
     "\nwrite [fe80::1%eth0]:29600 with the interface's name on this host; names differ between "
     "hosts";
 
-// Returns this host's addresses that match the selector; loopback ones only by name.
+// Returns this host's addresses that the selector includes; loopback addresses only if they are
+// named.
 std::vector<tcp::Address> selected(const ConnectOptions& options) {
   const auto selector = tcp::Selector::parse(options.interface);
   if (!selector.value) {
@@ -121,7 +122,7 @@ std::vector<tcp::Address> rendezvous_addresses(const Target& target,
   std::vector<tcp::Address> addresses;
   std::copy_if(target.addresses.begin(), target.addresses.end(), std::back_inserter(addresses),
                is_mine);
-  // A host often resolves its own name to a loopback address, which no other host can reach.
+  // A host often resolves its own name to a loopback address, which other hosts cannot reach.
   if (target.is_name && !addresses.empty() &&
       std::all_of(addresses.begin(), addresses.end(),
                   [](const tcp::Address& address) { return address.is_loopback(); })) {

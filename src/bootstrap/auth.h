@@ -22,9 +22,9 @@ std::string address_of(std::string_view job, uid_t user);
 
 enum class Side : char { listener = 'L', joiner = 'J' };
 
-// Returns the proof of `side`: that it knows this job's token and has received this hello (with
-// rank, size and version) and this nonce. The sides have different proofs, so that a proof cannot
-// be echoed.
+// Returns the proof of `side`. It proves that this side knows the job's token and has received this
+// hello (with rank, size and version) and this nonce. The two sides have different proofs, so that
+// nobody can send a proof back to its author.
 Proof prove(std::string_view token, std::string_view job, Side side, const Hello& hello,
             std::span<const std::byte, kNonceBytes> nonce);
 

@@ -48,7 +48,7 @@ std::string to_text(const BusinessCard& card) {
   }
   text += "\n" + std::to_string(card.worlds) + "\n";
   for (const tcp::Address& address : card.addresses) {
-    // The number of an interface means nothing on another host: see settle().
+    // An interface number has no meaning on another host; see settle().
     text += address.with_scope(0).text() + "\n";
   }
   return text;

@@ -1,6 +1,6 @@
-// Business cards: what ranks on several hosts tell each other when they connect, and the frames for
-// them. Cards are sent over connections whose peers have proved that they
-// know the token.
+// Business cards: the data that ranks on several hosts send each other when they connect, and the
+// frames for this data. Cards are sent only over connections whose peers have proved that they know
+// the token.
 #pragma once
 
 #include <cstddef>
@@ -24,22 +24,23 @@ struct BusinessCard {
   std::vector<tcp::Address> addresses;
 };
 std::string to_text(const BusinessCard& card);
-// Both throw corrupt. Rank 0 sends a table: the cards of all ranks, by rank.
+// Rank 0 sends a table, which contains the cards of all ranks by rank. Both functions throw
+// corrupt.
 BusinessCard parse_card(std::string_view text);
 std::vector<BusinessCard> parse_table(std::string_view table, int size);
 std::string to_table(const std::vector<BusinessCard>& cards);
-// Returns a description of a card whose address only its own host can reach; empty if there is
+// Describes a card whose address only its own host can reach; returns an empty text if there is
 // none.
 std::string find_unreachable(const std::vector<BusinessCard>& cards);
 
 inline constexpr std::size_t kMostCardBytes = std::size_t{16} << 10;
 
-// Returns an error as the text of an answer.
+// Returns the text of an answer that reports an error.
 std::string error_text(ErrorCode code, const std::string& message);
 
 // A frame is the length of a text, followed by the text.
 std::string text_frame(std::string_view text);
-// Sends one frame without blocking. The frame must outlive it.
+// Sends one frame without blocking. The frame must outlive this object.
 class TextWriter {
  public:
   enum class State : std::uint8_t { going_on, done, closed };
@@ -62,10 +63,10 @@ class TextReader {
   std::string head_;
   std::string text_;
 };
-// Returns true if a peer that has nothing more to send has closed.
+// Returns true if the peer, which has nothing more to send, has closed.
 bool has_hung_up(tcp::Channel& peer);
-// Sends one text and receives one. Throws the error if the answer is one. Returns nothing if there
-// is no answer; `obstacle` then says why.
+// Sends one text and receives one. If the answer is an error, throws it. If there is no answer,
+// returns nothing and sets `obstacle` to the reason.
 std::optional<std::string> ask_text(tcp::Channel& peer, std::string_view text,
                                     std::size_t most_bytes, const Deadline& deadline,
                                     std::string& obstacle);

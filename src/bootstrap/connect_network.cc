@@ -36,8 +36,8 @@ tcp::ConnectionsOptions connections_options() {
       {.rank = rank, .peer = static_cast<int>(peer)});
 }
 
-// Each rank sends each other rank, over the connection that has proved the token, how to reach it.
-// A rank that closes its connection yields nothing; the world finds out why.
+// Each rank sends its introduction to each other rank, over the connection that has proved the
+// token. A rank that closes its connection yields an empty text; the world finds out why it closed.
 std::vector<std::string> exchange(const transport::NetworkTraits& kind,
                                   transport::IntroducedNetwork& network, tcp::Channels& channels,
                                   int rank, const Deadline& deadline) {
@@ -76,8 +76,8 @@ std::unique_ptr<transport::Network> introduce(const transport::NetworkTraits& ki
   }
   const Deadline deadline = Deadline::of_timeout(timeout_ms).asking(interrupted);
   tcp::Channels channels = connect_hosts(meeting, timeout_ms, interrupted);
-  // Opened after the channels: when a process ends, the system closes descriptors in the order of
-  // their opening.
+  // Opened after the channels: when a process ends, the system closes its descriptors in the order
+  // in which they were opened.
   auto network = kind.create(rank, meeting.identity.size);
   const std::vector<std::string> introductions = exchange(kind, *network, channels, rank, deadline);
   network->meet(

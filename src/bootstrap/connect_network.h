@@ -1,4 +1,4 @@
-// Chooses the network for messages between hosts. The only place that does.
+// Chooses the network for messages between hosts. No other file makes this choice.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 
 namespace unisono::comm {
 
-// Connects this rank with ranks on other hosts, once the hosts of all ranks are known. Returns
-// nullptr if all ranks are on this host. Errors: those of connect_hosts(). `tell` is called with a
-// network of the connected ranks before this function fails because a rank is dead.
+// Connects this rank to ranks on other hosts. REQUIRES: the hosts of all ranks are known. Returns
+// nullptr if all ranks are on this host. Errors: those of connect_hosts(). If the function fails
+// because a rank is dead, it first calls `tell` with a network of the connected ranks.
 std::unique_ptr<transport::Network> connect_network(
     NetMeeting& meeting, int rank, int timeout_ms, const std::function<bool()>& interrupted,
     const std::function<void(transport::Network&, const Error&)>& tell);

@@ -10,7 +10,7 @@ namespace unisono::tcp {
 namespace {
 
 constexpr std::int64_t kLongestPauseMs = 100;
-// A listener that sends nothing in this time may not be one; dial again.
+// If a listener sends nothing for this time, it may not be one of the job's ranks; dial again.
 constexpr std::int64_t kAnswerMs = 2 * kHandshakeMs;
 
 bool is_final(HandshakeRefusal refusal) {
@@ -74,7 +74,7 @@ void Dial::shake(std::int64_t now_ms) {
     peer.wait_until(now_ms + kProvedMs);
   }
   if (shake.state() == Handshake::State::refused) {
-    // Other processes may have that address before or after the wanted rank.
+    // Another process may have this address before the wanted rank listens, or after it has ended.
     const bool again = refused_ms_ >= 0 && is_final(shake.refusal());
     refused_ms_ = !is_final(shake.refusal()) ? -1 : again ? refused_ms_ : now_ms;
     obstacle_ = shake.problem();

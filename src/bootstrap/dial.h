@@ -1,4 +1,4 @@
-// Dials one stream to one rank of the job, and retries until it is connected.
+// Dials one stream to one rank of the job, again and again until it is connected.
 #pragma once
 
 #include <poll.h>
@@ -20,13 +20,13 @@ struct MeetOptions {
   SocketOptions socket = {};
   std::optional<Address> from = {};      // local address; unset: the kernel chooses
   std::optional<RelayPlace> relay = {};  // a relay to dial instead of the ranks
-  // All ranks already listen, and none is restarted: if nobody listens at a rank's address, the
-  // rank is dead.
+  // True if all ranks already listen and none is restarted. Then, if nobody listens at a rank's
+  // address, the rank is dead.
   bool all_listen = false;
-  // Called about ten times a second; true gives up with `aborted`.
+  // Called about ten times a second. If it returns true, the meeting ends with `aborted`.
   std::function<bool()> interrupted = nullptr;
-  // Called before the meeting ends because a rank is dead. Tells the reason to the connected ranks,
-  // which wait for this one and would otherwise blame it.
+  // Called before the meeting ends because a rank is dead. Reports the reason to the connected
+  // ranks, which wait for this rank and would otherwise blame it.
   std::function<void(Channels, const Error&)> tell = nullptr;
 };
 
@@ -37,7 +37,7 @@ class Dial {
       : self_(self), to_(to), wanted_(wanted), options_(options) {}
 
   void step(std::int64_t now_ms);
-  // The connection that it had made is lost: dials again.
+  // Dials again, because the connection that was made is lost.
   void again(std::int64_t now_ms) { retry(now_ms, "it closed the connection"); }
   bool done() const { return static_cast<bool>(done_); }
   Channel take() { return std::move(done_); }
@@ -52,9 +52,9 @@ class Dial {
   std::int64_t starved_for_ms(std::int64_t now_ms) const {
     return starved_ms_ < 0 ? 0 : now_ms - starved_ms_;
   }
-  // Returns true if nobody listens at any of its addresses.
+  // Returns true if nobody listens at any of the peer's addresses.
   bool nobody_listens() const { return !options_.relay && closed_ >= to_.size(); }
-  // Returns true if the last attempt got no answer, not even a refusal.
+  // Returns true if the latest attempt got no answer, not even a refusal.
   bool is_unanswered() const { return !options_.relay && unanswered_; }
   void add_events(std::vector<pollfd>& entries) const;
   std::int64_t next_ms() const { return attempt_ ? attempt_->peer.deadline_ms() : next_ms_; }
@@ -86,9 +86,9 @@ class Dial {
   std::int64_t starved_ms_ = -1;
   std::int64_t next_ms_ = 0;
   std::int64_t pause_ms_ = 2;
-  // Time limit of one attempt to connect. A listener with a full queue drops the connection
-  // request, and the system repeats it only after seconds, so a new attempt is made sooner. The
-  // limit doubles each time, for peers that are far away.
+  // Time limit of one attempt to connect. If a listener's queue is full, its system drops the
+  // connection request, and this rank's system repeats the request only after seconds; so a new
+  // attempt is made sooner. The limit doubles each time, for peers that are far away.
   std::int64_t patience_ms_ = 250;
   std::string obstacle_ = "it was not tried";
   Channel done_;

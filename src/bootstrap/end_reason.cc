@@ -12,12 +12,13 @@
 namespace unisono::comm {
 namespace {
 
-// Other launchers, and a launcher on another host, leave no reason.
+// Used for other launchers and for launchers on another host, which leave no reason.
 constexpr std::string_view kStopped =
     "a launcher sends SIGTERM to the remaining ranks when another rank has failed: look for that "
     "rank first";
 
-// Ended by a signal that a launcher sends, or in an unknown way.
+// Returns true if the end may be a launcher's work: a signal that launchers send, or an unknown
+// cause.
 bool may_be_launchers(const EndReason& end) {
   constexpr std::array<std::string_view, 4> kHow = {"killed by SIGTERM", "killed by SIGINT",
                                                     "killed by SIGKILL", "exited or was killed"};
@@ -26,10 +27,10 @@ bool may_be_launchers(const EndReason& end) {
          });
 }
 
-// Limit of the wait until a launcher has seen an end. It takes one process switch, unless the
-// launcher is stopped.
+// Time limit of the wait until a launcher has noticed an end. This takes one process switch, unless
+// the launcher is stopped.
 constexpr int kVerdictMs = 1000;
-// The limit for a closed connection: the process may still live.
+// The same limit after a closed connection, whose process may still live.
 constexpr int kClosedVerdictMs = 300;
 constexpr int kSignalMs = 1000;  // between a launcher's announcement and its signal
 constexpr std::chrono::milliseconds kLookPause(1);
@@ -52,8 +53,8 @@ void await_signal_of_launcher(std::string_view reason) {
   }
 }
 
-// A launcher writes why it ends the job before it ends any process, and otherwise which process has
-// ended.
+// Waits until the launcher has written to its log: the reason why it ends the job, which it writes
+// before it ends any process, or else the process that has ended.
 JobLog EndReasonReader::await_verdict(const EndReason& end) const {
   const Deadline until = Deadline::after_ms(end.by_its_closing ? kClosedVerdictMs : kVerdictMs);
   for (;;) {

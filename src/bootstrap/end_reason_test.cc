@@ -1,4 +1,4 @@
-// Error texts about a rank that is gone once the launcher ends the job.
+// Error texts about a lost rank after the launcher has begun to end the job.
 #include "bootstrap/end_reason.h"
 
 #include <gtest/gtest.h>

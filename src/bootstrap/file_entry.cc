@@ -30,7 +30,8 @@ struct Entry {
   std::uint64_t start = 0;
 };
 
-// Lines: the title; "job NAME SIZE"; "rank NUMBER PID START" for each rank that came.
+// The file has these lines: the title; "job NAME SIZE"; one "rank NUMBER PID START" for each rank
+// that has come.
 struct Content {
   std::string job;
   int size = 0;
@@ -66,7 +67,7 @@ void lock_file(const UniqueFd& file, const std::string& path, const Deadline& de
   }
 }
 
-// Returns false if the path now has another file or none.
+// Returns false if the path now leads to another file or to none.
 bool is_current(const UniqueFd& file, const std::string& path) {
   struct stat mine{};
   struct stat there{};
@@ -127,7 +128,7 @@ void write_content(const UniqueFd& file, const std::string& path, const Content&
   }
 }
 
-// A job one of whose ranks died before all came will never start.
+// Returns true if a rank of the job died before all ranks came, so that the job will never start.
 bool is_stale(const Content& content) {
   return std::any_of(content.entries.begin(), content.entries.end(),
                      [](const Entry& entry) { return start_of(entry.pid) != entry.start; });
@@ -147,7 +148,7 @@ FileEntry::FileEntry(const std::string& path, int rank, int size, const Deadline
   }
 }
 
-// Returns false if somebody removed the file meanwhile.
+// Returns false if another process has removed the file meanwhile.
 bool FileEntry::enter(int rank, int size, const Deadline& deadline) {
   const UniqueFd file = open_file(path_, true);
   lock_file(file, path_, deadline);

@@ -1,4 +1,4 @@
-// A file as meeting point: it gives a job a random name, and numbers to its ranks.
+// A file as meeting point: it gives the job a random name, and each rank a number.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace unisono::comm {
 
-// This rank's entry in the file. The last rank to enter removes the file. A file whose ranks have
-// died is started again.
+// This rank's entry in the file. The last rank to enter removes the file. If ranks named in the
+// file have died, the next rank begins the file anew.
 class FileEntry {
  public:
-  // rank -1: the lowest free number. Errors: config (not such a file, rank taken), connection (the
-  // file stays locked), resource (cannot be opened).
+  // With rank -1, takes the lowest free number. Errors: config (the file is of another kind, or the
+  // rank is taken), connection (the file stays locked), resource (the file cannot be opened).
   FileEntry(const std::string& path, int rank, int size, const Deadline& deadline);
 
   int rank() const { return rank_; }
   const std::string& job() const { return job_; }
-  // Removes the file, if it still exists, after a failure: the job cannot start.
+  // Removes the file, if it still exists. Called after a failure, when the job cannot start.
   void withdraw() const;
 
  private:

@@ -95,7 +95,7 @@ TEST_F(RendezvousFile, OfADeadJobIsStartedAnew) {
   EXPECT_FALSE(fs::exists(path_));
 }
 
-// The same pid, but a process with another start time.
+// The pid is the same, but its process has another start time.
 TEST_F(RendezvousFile, SeesThatAPidWasGivenAgain) {
   write("unisono.rendezvous/1\njob abc 2\nrank 0 " + std::to_string(::getpid()) + " 1\n");
   EXPECT_EQ(FileEntry(path_, -1, 2, Deadline::never()).rank(), 0);
@@ -174,7 +174,7 @@ TEST_F(RendezvousFile, LinksAndFoldersAreRefused) {
             0U);
 }
 
-// The disk becomes full in the middle of a line: the next rank starts the file again.
+// The disk becomes full in the middle of a line. The next rank begins the file anew.
 TEST_F(RendezvousFile, LeavesNoHalfOfItself) {
   Child rank(
       [&](int) {

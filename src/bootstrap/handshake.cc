@@ -19,7 +19,7 @@ constexpr std::size_t kGreetingBytes = 96;  // all but the proof
 
 }  // namespace
 
-// As sent, in the sender's byte order: a rank with another byte order is refused.
+// The greeting as sent, in the sender's byte order; a rank with another byte order is refused.
 struct Handshake::Greeting {
   char magic[8];
   std::uint32_t byte_order;
@@ -79,7 +79,7 @@ std::string one_side(const std::string& who, std::uint8_t bits) {
 
 constexpr std::uint8_t kCertificates = 8;
 
-// The other side may be a stranger that sends anything.
+// Makes no assumption about the bits: a stranger may send anything.
 std::string network_of(std::uint8_t bits) {
   const auto networks = transport::networks();
   const std::size_t number = bits >> 4;
@@ -101,7 +101,7 @@ std::string describe_protection(const std::string& who, std::uint8_t theirs,
   return one_side(who, theirs) + ", " + one_side(self, ours) + ": all ranks must have the same";
 }
 
-// The version may come from a stranger and be printed on a terminal.
+// Filters the version, because it may come from a stranger and is printed on a terminal.
 std::string spoken(std::string_view version, int protocol) {
   std::string text(version.substr(0, version.find('\0')));
   std::replace_if(text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
@@ -230,7 +230,7 @@ void Handshake::feed(std::span<const std::byte, kHandshakeBytes> frame) {
   if (theirs.step == Step::verdict && (due_ != Step::hello || !listens_)) {
     return hear_verdict(theirs);
   }
-  // Checked before its step, which other versions need not have.
+  // The greeting is checked before its step, because other versions may not have the step.
   if (const HandshakeRefusal problem = check(theirs); problem != HandshakeRefusal::none) {
     if (listens_ && problem != HandshakeRefusal::rank && theirs.rank >= 0) {
       peer_.peer = theirs.rank;
@@ -263,7 +263,8 @@ Digest Handshake::keyed(char purpose) const {
   return hmac_sha256(self_.token, said);
 }
 
-// Covers only the hello, so anybody who has recorded the hello can repeat it: it admits nobody.
+// This proof covers only the hello. Anybody who has recorded the hello can repeat both, so it
+// admits nobody.
 Digest Handshake::proof_of_hello() const {
   std::vector<std::byte> said{std::byte{'H'}};
   said.insert(said.end(), hello_.begin(), hello_.begin() + kGreetingBytes);

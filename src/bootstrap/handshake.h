@@ -6,11 +6,11 @@
 //   dialer -> listener   proof    my proof
 //   listener -> dialer   verdict  welcome, or the reason of a refusal
 //
-// Each is one frame of 128 bytes. A proof is an HMAC-SHA-256 with the job's token over the side and
-// both greetings, and so over rank, size, version, job and both nonces: no proof fits another
-// connection, and none can be echoed. The hello's proof covers only the hello: it tells a listener
-// which rank closed before it could prove more. A side that finds an error sends it as the verdict
-// and closes.
+// Each message is one frame of 128 bytes. A proof is an HMAC-SHA-256 with the job's token over the
+// side and both greetings, and so over rank, size, version, job and both nonces. Therefore no proof
+// fits another connection, and nobody can send a proof back to its author. The hello's proof covers
+// only the hello. If the dialer closes early, this proof tells the listener which rank it was. A
+// side that finds an error sends it as the verdict and closes.
 //
 // This file does no input or output: bytes in, bytes out.
 #pragma once
@@ -77,24 +77,26 @@ class Handshake {
   std::span<const std::byte> output() const { return std::span(out_).subspan(sent_); }
   void sent(std::size_t bytes) { sent_ += bytes; }
   void feed(std::span<const std::byte, kHandshakeBytes> frame);
-  // For a listener in state `admitting`: the proof was right, and this admits or refuses the rank.
+  // For a listener in state `admitting`, which has received a correct proof: admits or refuses the
+  // rank.
   void admit(HandshakeRefusal refusal = HandshakeRefusal::none);
 
-  // The peer's own description; proved in the states `admitting` and `done`.
+  // Returns the peer's own description; it is proved in the states `admitting` and `done`.
   const Wanted& peer() const { return peer_; }
   // In state `done`: returns a key that only the two sides of this handshake know.
   Digest session_key() const { return keyed('K'); }
   bool listens() const { return listens_; }
-  // The peer has proved its identity, whatever comes of the rest.
+  // Returns true if the peer has proved its identity, even if the handshake fails later.
   bool has_checked_peer() const { return due_ == Step::verdict || state_ == State::admitting; }
-  // The peer has sent a greeting of this job.
+  // Returns true if the peer has sent a greeting of this job.
   bool has_greeted() const { return listens_ && due_ == Step::proof; }
-  // As has_greeted(), and the sender of the greeting had the token; it may not be the same peer
-  // that sends now (a replay).
+  // As has_greeted(), and the author of the greeting had the token. The author may differ from this
+  // peer, which may have recorded the greeting.
   bool is_of_the_token() const;
   const Identity& self() const { return self_; }
   bool knows_peer() const { return knows_peer_; }
-  // The peer has named this rank's job, which anybody may know: not proved.
+  // Returns true if the peer has named this rank's job. This proves nothing, because anybody may
+  // know the name.
   bool is_of_job() const { return claims_.is_of_job; }
   HandshakeRefusal refusal() const { return refusal_; }
   std::string problem() const;
@@ -102,7 +104,8 @@ class Handshake {
  private:
   enum class Step : std::uint8_t { hello = 1, answer, proof, verdict };
   struct Greeting;
-  // The peer's latest description of itself, not proved; it decides how a refusal is reported.
+  // The peer's latest description of itself, which is not proved. It decides how a refusal is
+  // reported.
   struct Claims {
     bool is_of_job = false;
     std::int32_t size = 0;

@@ -101,7 +101,7 @@ TEST(TcpHandshake, NamesWhatIsWrong) {
   }
 }
 
-// As an older rank would begin: its description is in the same places.
+// An older rank would begin like this: its description is at the same offsets.
 TEST(TcpHandshake, NamesTheProtocolOfBothSides) {
   constexpr std::size_t kProtocolAt = 12;
   Handshake dialer = Handshake::dial(kThree, {.peer = 0});
@@ -122,7 +122,7 @@ TEST(TcpHandshake, NamesTheProtocolOfBothSides) {
                                   "): all ranks must have the same version");
 }
 
-// A stranger's text would be printed on rank 0's terminal.
+// Text from a stranger would be printed on rank 0's terminal.
 TEST(TcpHandshake, ShowsNothingOfAStrangerThatIsNoText) {
   Handshake dialer = Handshake::dial(kThree, {.peer = 0});
   Handshake listener = Handshake::listen(kZero);
@@ -151,7 +151,7 @@ TEST(TcpHandshake, RefusesADuplicateByName) {
             "rank 0 says: rank 3 is already connected: two processes have this rank");
 }
 
-// A recorded connection does not help to open another one.
+// An attacker cannot use a recorded connection to open another one.
 TEST(TcpHandshake, RefusesAReplay) {
   Handshake dialer = Handshake::dial(kThree, {.peer = 0});
   Handshake listener = Handshake::listen(kZero);
@@ -161,7 +161,7 @@ TEST(TcpHandshake, RefusesAReplay) {
   fresh.feed(recorded[2]);
   EXPECT_EQ(fresh.state(), State::refused);
   EXPECT_EQ(fresh.refusal(), HandshakeRefusal::token);
-  // The same for a false listener that replays its recording.
+  // Likewise, a false listener replays its recording.
   Handshake second = Handshake::dial(kThree, {.peer = 0});
   second.feed(recorded[1]);
   EXPECT_EQ(second.refusal(), HandshakeRefusal::token);
@@ -175,7 +175,7 @@ TEST(TcpHandshake, RefusesItsOwnProof) {
   Handshake listener = Handshake::listen(kZero);
   listener.feed(take_frame(dialer));
   Frame answer = take_frame(listener);
-  // The listener's proof, presented as the dialer's: only the step and the ranks are changed.
+  // Presents the listener's proof as the dialer's; only the step and the ranks are changed.
   Handshake other = Handshake::dial(kThree, {.peer = 0});
   Frame echo = take_frame(other);
   echo[14] = std::byte{3};

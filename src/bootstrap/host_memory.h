@@ -1,5 +1,5 @@
-// The memory that the ranks on one host share besides lanes and slots, byte by byte: the activity
-// of each rank, the reason why the world has ended, the agreement after a failure, liveness. All
+// The memory that the ranks on one host share besides lanes and slots, byte by byte: each rank's
+// activity, the reason why the world has ended, the agreement after a failure, and liveness. All
 // bytes are zero when a group begins.
 #pragma once
 
@@ -12,9 +12,10 @@
 
 namespace unisono::comm {
 
-// Describes an operation, for the messages of mismatch, timeout and death. One line, written only
-// by its rank, before the operation's first message, and read by the others only if something is
-// wrong: sequence, then the words, then sequence again, as in a seqlock.
+// Describes an operation in one cache line, for error texts about mismatches, timeouts and deaths.
+// Only the line's rank writes it, before the operation's first message. Others read it only if
+// something is wrong. As in a seqlock, the line has the sequence, the words, and the sequence
+// again.
 inline constexpr int kFlightWords = 7;
 struct alignas(shm::kLine) FlightEntry {
   std::atomic<std::uint64_t> sequence;  // of the operation, from 1; 0: being written
@@ -22,8 +23,8 @@ struct alignas(shm::kLine) FlightEntry {
 };
 static_assert(sizeof(FlightEntry) == shm::kLine);
 inline constexpr int kFlightEntries = 32;
-// The reason for a wait, once it has lasted a millisecond, for observers outside of the process. A
-// reader may see a line that is being changed; its next read is right.
+// The reason for a wait that has lasted at least a millisecond, for observers outside the process.
+// A reader may see a line while it changes; the next read is right.
 struct alignas(shm::kLine) WaitLine {
   std::atomic<std::int64_t> since_ns;  // CLOCK_MONOTONIC; 0: it does not wait
   std::atomic<std::uint32_t> what;     // Waiting::What
@@ -31,7 +32,7 @@ struct alignas(shm::kLine) WaitLine {
   std::atomic<std::int64_t> place;     // a step, or a tag
   std::atomic<std::int32_t> most_for;  // the world rank that it has waited for most, plus 1
 };
-// A rank's wait, in whichever group it waits (diagnose/world_waits.h).
+// A rank's wait in any of its groups (diagnose/world_waits.h).
 struct alignas(shm::kLine) WorldWait {
   std::atomic<std::int64_t> since_ns;  // CLOCK_MONOTONIC; 0: it does not wait
   std::atomic<std::uint64_t> group;
@@ -44,8 +45,8 @@ struct alignas(shm::kLine) WorldWait {
   std::atomic<std::uint64_t> behind;  // comm::Behind::code()
 };
 static_assert(sizeof(WorldWait) == shm::kLine);
-// A rank's current label (Communicator::label), for observers outside of the process, who may read
-// it torn: text, padded with zeros.
+// A rank's current label (Communicator::label), padded with zeros, for observers outside the
+// process. An observer may read a mixture of two labels.
 inline constexpr std::size_t kLabelBytes = 104;
 struct alignas(shm::kLine) RankLabel {
   std::atomic<std::uint64_t> words[kLabelBytes / sizeof(std::uint64_t)];
@@ -55,8 +56,8 @@ struct FlightRecorder {
   WaitLine wait;
   RankLabel label;  // of the calls on this group only; empty: the rank's label
 };
-// The cost of one kind of call to a rank since its group was made, written by one thread at a time,
-// also for observers outside of the process. Only since_ns ever falls.
+// The cost of one kind of call to a rank, since the rank's group was made. One thread at a time
+// writes it; observers outside the process may read it. Only since_ns may decrease.
 struct alignas(shm::kLine) CallCounts {
   std::atomic<std::uint64_t> calls;
   std::atomic<std::uint64_t> bytes;
@@ -68,12 +69,12 @@ struct alignas(shm::kLine) CallCounts {
   std::atomic<std::int64_t> since_ns;  // the wait in progress, CLOCK_MONOTONIC; 0: there is none
 };
 static_assert(sizeof(CallCounts) == shm::kLine);
-// Kinds of calls: the collectives by number, then these.
+// Kinds of calls: first the collectives by number, then these.
 inline constexpr int kSendKind = kCollectiveCount;
 inline constexpr int kRecvKind = kCollectiveCount + 1;
 inline constexpr int kCallKinds = kCollectiveCount + 2;
 
-// The kernel marks it when the rank's process begins to end (membership/liveness.h).
+// The kernel marks this word when the rank's process begins to end (membership/liveness.h).
 struct alignas(shm::kLine) LivenessWord {
   static constexpr std::uint32_t kMark = 0x4000'0000;
   void* next;  // of the list that the kernel walks, in that process
@@ -81,7 +82,7 @@ struct alignas(shm::kLine) LivenessWord {
   bool has_ended() const noexcept { return (holder.load(std::memory_order_acquire) & kMark) != 0; }
 };
 
-// The world's one abort word and its reason, written by the first rank that aborts.
+// The world's only abort word, and the reason. The first rank that aborts writes both.
 struct alignas(shm::kLine) AbortRecord {
   std::atomic<std::uint32_t> state;  // 0 none, 1 being written, 2 complete
   std::uint32_t code;
@@ -91,7 +92,7 @@ struct alignas(shm::kLine) AbortRecord {
 };
 static_assert(sizeof(AbortRecord) == 1024);
 
-// A call of subgroup(), for the other members to check (diagnose/rosters.h).
+// A call of subgroup(), which the other members check (diagnose/rosters.h).
 inline constexpr int kRosterMembers = 22;
 struct Roster {
   std::uint64_t group;  // the parent group
@@ -107,23 +108,23 @@ struct alignas(shm::kLine) RosterEntry {
   std::atomic<std::uint64_t> version;  // 0: being written
   std::atomic<std::uint64_t> words[kRosterWords];
 };
-// The latest rosters; a new one replaces the oldest. Only the rank itself uses `written`.
+// The latest rosters; a new roster replaces the oldest one. Only the rank itself uses `written`.
 inline constexpr int kRosters = 32;
 struct RosterBoard {
   RosterEntry entries[kRosters];
   alignas(shm::kLine) std::uint64_t written;
 };
 
-// The agreement of a host's ranks, round by round, on which ranks continue after a failure. After
-// it come each rank's progress in the meeting that follows an answer, the number of rounds that
-// each rank has called, and the answers of every second round.
+// The rounds in which a host's ranks agree on the ranks that continue after a failure. Three arrays
+// follow this record: each rank's progress in the meeting after an answer, the number of rounds
+// that each rank has called, and two alternating sets of answers.
 struct alignas(shm::kLine) AgreementRecord {
   std::atomic<std::uint64_t> state;    // of the latest round: its number and the rank that answers
   std::atomic<std::uint64_t> mark[2];  // random and unique for each answer
 };
 
-// Identifies the owner of a segment for observers outside of the process. Every member writes the
-// same.
+// Identifies a segment and its owner for observers outside the process. Every member writes the
+// same value.
 inline constexpr std::uint64_t kGroupMagic = 0x35'70'75'6f'72'67'6e'75;  // "ungroup5"
 struct alignas(shm::kLine) GroupHeader {
   std::atomic<std::uint64_t> magic;  // written last

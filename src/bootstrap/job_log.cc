@@ -55,8 +55,8 @@ void take_line(std::string_view line, JobLog& log) {
   }
 }
 
-// The number of a launcher that has ended may now belong to a process with other files, so files
-// that a read or write could block on are not touched.
+// After a launcher has ended, its process number may belong to a process with other files.
+// Therefore a file that could block a read or a write is not opened.
 UniqueFd open_log(const std::string& path, int how) {
   constexpr int kHarmless = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   UniqueFd file(path.empty() ? -1 : ::open(path.c_str(), kHarmless | how));

@@ -1,6 +1,6 @@
-// The log that `unisono run` and the ranks on its host share: a file that UNISONO_LAUNCHER names.
-// With --hosts each rank has its own file, to which its shell writes the end of the process. All
-// writers append whole lines:
+// The log that `unisono run` shares with the ranks on its host: a file that UNISONO_LAUNCHER names.
+// With --hosts, each rank has its own file, and the rank's shell writes the end of the process to
+// it. All writers append whole lines:
 //
 //   job NAME RANKS            first line, by the launcher
 //   end RANK HOW              by the launcher: the process of that rank has ended
@@ -23,7 +23,7 @@
 
 namespace unisono::comm {
 
-// Why a rank's world has ended.
+// The reason why a rank's world has ended.
 struct JobFailure {
   int culprit = -1;  // the rank to blame; -1: no particular rank
   std::string why = {};
@@ -40,7 +40,7 @@ struct JobLog {
   std::map<int, JobFailure> failures = {};  // by rank: those that have not recovered
 };
 
-// HOW of a process that ended normally.
+// The value of HOW for a process that ended normally.
 inline constexpr std::string_view kEndedWell = "exited with code 0";
 
 // Skips invalid lines and an incomplete last line.
@@ -56,15 +56,15 @@ std::string reason_lines(const std::string& reason, const std::string& advice);
 std::string failed_line(int rank, int culprit, std::string_view why);
 std::string recovered_line(int rank);
 
-// The log as used by a rank.
+// The job log as a rank uses it.
 class SharedJobLog {
  public:
-  // Reads the environment, so no other thread may change it meanwhile.
+  // Reads the environment, so no other thread may change the environment meanwhile.
   SharedJobLog();
   // Returns an empty log if there is no such launcher. Any thread.
   JobLog read() const;
   void add(const std::string& line) const;
-  // The number that the launcher gave this process; -1: none.
+  // Returns the number that the launcher gave this process; -1 if there is none.
   int process() const { return process_; }
 
  private:
@@ -72,11 +72,11 @@ class SharedJobLog {
   int process_ = -1;
 };
 
-// Reports the failure of this rank's world to the launcher, because the program may not. Only for
-// worlds of the launcher's own job.
+// Reports the failure of this rank's world to the launcher, because the program may not report it.
+// Used only for worlds of the launcher's own job.
 class FailureReport {
  public:
-  // `job`: of the first world, before any rank was lost. Reads the environment.
+  // `job` is the name of the first world, before any rank was lost. Reads the environment.
   explicit FailureReport(std::string job) : job_(std::move(job)) {}
   // Reports a failure; later ones are ignored. `culprit` as in JobFailure. Any thread.
   void tell(int culprit, std::string_view why) noexcept;

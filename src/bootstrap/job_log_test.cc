@@ -1,4 +1,4 @@
-// The messages between a launcher and its ranks, and that a meeting does not wait for dead ranks.
+// Messages between a launcher and its ranks. A meeting does not wait for dead ranks.
 #include "bootstrap/job_log.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST_F(JobLogOfALauncher, BlamesWhoFailed) {
   EXPECT_EQ(absence.ranks, (std::vector<int>{1, 2, 3}));
 }
 
-// A shrunk world grows with other ranks under the same name.
+// A shrunk world grows again, with new ranks under the same name.
 TEST_F(JobLogOfALauncher, EndsWithTheFirstMeeting) {
   write(job_line("run-1", 4) + end_line(1, "was killed by SIGKILL"));
   note_meeting("run-2", 4);

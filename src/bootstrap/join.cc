@@ -1,4 +1,4 @@
-// The side of the ranks that look for rank 0.
+// Connecting on the side of the ranks that look for rank 0.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-// Rank 0 decides for all ranks at the earliest deadline, and gets a little time to report it.
+// Rank 0 decides for all ranks at the earliest deadline; this is its time to report the decision.
 constexpr int kGraceMs = 1000;
 constexpr int kLookMs = 500;  // without a rank 0 of this user, until those of others are looked for
 
@@ -42,7 +42,7 @@ UniqueFd connect_to(const std::string& address) {
   return socket;
 }
 
-// Finds the user under whom another rank 0 listens for a job of this name.
+// Finds another user whose rank 0 listens for a job of this name.
 std::optional<uid_t> other_user_of(const std::string& job) {
   constexpr std::string_view kPrefix = "@unisono-";
   std::ifstream sockets("/proc/net/unix");
@@ -62,8 +62,9 @@ std::optional<uid_t> other_user_of(const std::string& job) {
   return std::nullopt;
 }
 
-// Another user's rank 0 may belong to another job of the same name, so this is only an obstacle to
-// report. Connecting lets that rank 0 report it as well.
+// Describes another user's rank 0. This is only reported as an obstacle, because that rank 0 may
+// belong to another job of the same name. The connection lets that rank 0 report the obstacle as
+// well.
 std::string find_other_user(const std::string& job) {
   const auto user = other_user_of(job);
   if (!user) {
@@ -118,8 +119,8 @@ std::vector<Process> processes_from(const Frame& welcome, const JoinRequest& joi
 
 enum class Answer : std::uint8_t { welcome, hung_up, not_rank_zero };
 
-// Talks until rank 0 says welcome. Without a token it believes any process of this user, else one
-// that proves to know the token.
+// Exchanges messages until rank 0 sends its welcome. Without a token, this rank trusts any process
+// of this user. With a token, it trusts a process that proves that it knows the token.
 Answer converse(int socket, const Hello& hello, const JoinRequest& join_request, Meeting& meeting) {
   const Deadline last = join_request.deadline.later_by_ms(kGraceMs);
   const AwaitSocket wait = [&](short events) {
@@ -174,7 +175,7 @@ Attempt attempt_to_meet(const JoinRequest& join_request) {
   if (!socket) {
     return attempt;
   }
-  // The credentials are those of the listening process. Another user can occupy the name, but
+  // The credentials belong to the process that listens. Another user can occupy the name, but
   // learns nothing from this rank.
   const auto listener = credentials_of(socket.get());
   if (!listener || listener->uid != ::geteuid()) {
@@ -223,7 +224,7 @@ Meeting meet_as_other(const JoinRequest& join_request) {
       root_pid = attempt.root_pid;
     }
     if (has_ended(root, 0)) {
-      // As rank 0 does when another rank goes.
+      // Ends the wait as rank 0 does when another rank leaves.
       const std::string how =
           "process " + std::to_string(root_pid) + " " + how_it_ended(root_pid, root);
       throw Error(ErrorCode::connection,

@@ -85,7 +85,7 @@ struct Launch {
   std::string job_of_all = {};  // if `job` differs between hosts
 };
 
-// Returns the port next to the one that PyTorch itself uses.
+// Returns a port next to the port that PyTorch itself uses.
 std::string beside(const Reader& env) {
   const auto port = env.number("MASTER_PORT", 1);
   const auto host = env.text("MASTER_ADDR");
@@ -107,8 +107,8 @@ Launch torchrun(const Reader& env) {
           .address = beside(env)};
 }
 
-// The namespace of Open MPI 4 is a hash of a process id, which can recur. The key that it makes for
-// its own transports is random, and only the ranks know it.
+// Open MPI 4 names its namespace by a hash of a process id, which can recur. The key that it makes
+// for its own transports is random, and only the ranks know it.
 Launch open_mpi(const Reader& env) {
   const auto name = env.either("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid");
   const std::string key = env.text_or("OMPI_MCA_orte_precondition_transports", "");
@@ -124,8 +124,8 @@ std::string_view slurm_nodes(const Reader& env) {
   return env.either("SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES");
 }
 
-// Returns "rack1node07" for "rack[1-2]node[07-09,12],gpu1": the host where Slurm puts rank 0,
-// unless a task distribution says otherwise. Empty if the list is malformed.
+// Returns "rack1node07" for "rack[1-2]node[07-09,12],gpu1". Slurm puts rank 0 on this host unless a
+// task distribution says otherwise. Empty if the list is malformed.
 std::string first_node(std::string_view list) {
   std::string node;
   while (!list.empty() && list.front() != ',') {
@@ -160,9 +160,9 @@ std::string slurm_address(const Reader& env) {
   return node + ":" + std::to_string(kFirstPort + (*job % kPorts * 7 + *step % kPorts) % kPorts);
 }
 
-// A PMI launcher provides no job name, but a connection to itself, whose process is the same for
-// all ranks on this host. Asking over the connection would disturb an MPI library in the same
-// process.
+// A PMI launcher provides no job name. It provides a connection to a process that is the same for
+// all ranks on this host, so that process identifies the job. Sending a request over the connection
+// would disturb an MPI library in this process.
 Launch pmi(const Reader& env) {
   std::string job;
   if (env.text("PMI_JOBID") || env.text("PMI_PORT")) {
@@ -193,9 +193,9 @@ Launch slurm(const Reader& env) {
       .address = slurm_address(env)};
 }
 
-// Returns the first launcher that left its variables. Half of torchrun's may be set by accident, so
-// it counts only if there is no other launcher. A Slurm batch script has a SLURM_PROCID, but is no
-// step.
+// Returns the first launcher whose variables are set. Some of torchrun's variables may be set by
+// accident, so torchrun counts only if there is no other launcher. A Slurm batch script has
+// SLURM_PROCID, but is not a step.
 std::optional<Launch> find_launch(const Reader& env) {
   if (env.text("RANK") && env.text("WORLD_SIZE")) {
     return torchrun(env);
@@ -222,7 +222,7 @@ struct Sourced {
   std::string described() const { return source + "=" + std::to_string(value); }
 };
 
-// Describes the launcher's several hosts for messages; empty if it reports none.
+// Describes the launcher's several hosts for error texts; empty if the launcher reports one host.
 std::string several_hosts(const Launch& launch, const Reader& env, const Sourced& size) {
   const auto local =
       launch.local_size_name.empty() ? std::nullopt : env.number(launch.local_size_name, 1);
@@ -280,7 +280,7 @@ void check_token(const std::string& token) {
   }
 }
 
-// Chooses the meeting point of ranks on several hosts; does nothing for one host.
+// Chooses the meeting point for ranks on several hosts; does nothing if there is one host.
 void choose_address(ConnectOptions& result, const std::optional<Launch>& launch, const Reader& env,
                     const Sourced& size) {
   const std::string several = launch ? several_hosts(*launch, env, size) : std::string();

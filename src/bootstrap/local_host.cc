@@ -17,21 +17,21 @@
 namespace unisono::comm {
 namespace {
 
-// Data to read in a rank's memory, with its expected value: another process may have the rank's
-// pid.
+// An address in a rank's memory and the value expected there. The check is needed because another
+// process may have got the rank's pid.
 struct Probe {
   std::uint64_t address = 0;
   std::uint64_t value = 0;
 };
 
-// If the Yama module restricts reading, the kernel logs every refused attempt.
+// Returns false if the Yama module restricts reading: the kernel would log every refused attempt.
 bool may_read_processes() {
   std::ifstream scope("/proc/sys/kernel/yama/ptrace_scope");
   int restricted = 0;
   return !(scope >> restricted) || restricted == 0 || geteuid() == 0;
 }
 
-// Sent with the descriptor of a region or of a group's segment.
+// Travels with the descriptor of a region or of a group's segment.
 struct Note {
   static constexpr std::uint32_t kRegion = 1;
   std::uint32_t kind = kRegion;
@@ -93,8 +93,8 @@ bool LocalHost::is_one_process() const noexcept {
   return std::all_of(context_.same_process.begin(), context_.same_process.end(), std::identity());
 }
 
-// Determines which rank can read which rank's memory: a container, a security module or different
-// users may forbid it.
+// Determines which ranks can read which ranks' memory. Containers, security modules and different
+// users may prevent it.
 void LocalHost::find_who_can_fetch() {
   std::uint64_t value = 0;
   fill_random(std::as_writable_bytes(std::span(&value, 1)));
@@ -162,7 +162,8 @@ void LocalHost::leave() noexcept {
   event_counts_.notify_all();
 }
 
-// The process has begun to end. It closes its connections later, when its memory is gone.
+// Returns true if the process has begun to end. It frees its memory first, and closes its
+// connections later.
 bool LocalHost::is_ending(int rank) noexcept {
   return memory_.liveness(rank).has_ended() && !has_left(rank);
 }
@@ -232,8 +233,8 @@ void LocalHost::drain_announcements() {
     } else if (memory.get() >= 0) {
       regions_.learn(received->from, note.number, note.bytes, memory.get());
     } else if (memory_.abort_record().state.load(std::memory_order_acquire) == 0) {
-      // If the world has ended, the memory stays mapped: its owner knows, and this rank may still
-      // be reading.
+      // If the world has ended, the memory stays mapped here, because this rank may still be
+      // reading it; its owner knows that.
       regions_.forget(received->from, note.number);
     }
   }

@@ -19,8 +19,8 @@ std::unique_ptr<LocalHost> host_on(LocalWorld& ranks, const std::string& job) {
   return std::make_unique<LocalHost>(ranks, job, 1, false, [](const std::exception&) {});
 }
 
-// Rank 0 registers memory, rank 1 finds it, and rank 0 unregisters it. Returns whether rank 1 still
-// finds it.
+// Rank 0 registers memory, rank 1 finds it, and rank 0 unregisters it. Then reports whether rank 1
+// still finds it.
 std::string found_after_removal(int rank, const std::string& job, bool is_world_ended) {
   const auto ranks = LocalWorld::join(resolve(options_for(rank, 2, job)));
   const auto host = host_on(*ranks, job);
@@ -55,7 +55,7 @@ std::string found_after_removal(int rank, const std::string& job, bool is_world_
   return found->base[kBytes - 1] == std::byte{7} ? "still" : "with other bytes";
 }
 
-// The rank that gives a segment may fail, and drop it, before the others have taken it.
+// The rank that gives a segment may fail and drop the segment before the other ranks have taken it.
 TEST(ProcessMemory, KeepsASegmentUntilAllHaveTakenIt) {
   const UniqueFd file = shm::create_memory("unisono-test", kBytes);
   ProcessMemory memory(file.get(), kBytes);
@@ -78,8 +78,8 @@ TEST(LocalHost, MemoryOfAPeerGoesWhenThePeerTakesItBack) {
   EXPECT_EQ(said[1], "no more");
 }
 
-// A peer that was told of the end may free memory that another peer, which was not told, still
-// reads.
+// A peer that knows that the world has ended may free memory that another peer, which does not know
+// it yet, still reads.
 TEST(LocalHost, MemoryOfAPeerStaysWhenTheWorldHasEnded) {
   const std::string job = unique_name("regions-end");
   const auto said = as_processes(2, [&](int rank) { return found_after_removal(rank, job, true); });

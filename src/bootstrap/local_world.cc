@@ -75,7 +75,7 @@ class World final : public LocalWorld {
       const auto at = static_cast<std::size_t>(rank);
       Peer& peer = peers_.emplace_back();
       peer.same_process = is_here(processes, rank);
-      // Pids of another PID namespace mean nothing here.
+      // Pids of another PID namespace have no meaning here.
       const bool named = self.seen == self.own && processes[at].seen == processes[at].own;
       peer.pid = peer.same_process ? ::getpid() : (named ? processes[at].seen : 0);
       peer.cpus.resize(all[at].size() / sizeof(int));
@@ -83,8 +83,8 @@ class World final : public LocalWorld {
     }
   }
 
-  // Rank 0 makes a connected pair for every two ranks of different processes and distributes the
-  // ends, so that no rank has to listen or to authenticate again.
+  // Rank 0 makes a connected pair of sockets for every two ranks of different processes and
+  // distributes the ends, so that no rank has to listen or authenticate again.
   void build_mesh(const std::vector<Process>& processes) {
     star_.begin();
     if (rank_ != 0) {

@@ -1,4 +1,4 @@
-// Failed and disturbed meetings: every rank that can be told gets the same reason.
+// Failed and disturbed meetings: every reachable rank gets the same reason.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -41,8 +41,8 @@ TEST(Join, MissingRanksAreNamedOnAll) {
   }
 }
 
-// Longer than anybody waits in silence, in naps: time in which the whole test was stopped does not
-// count.
+// Sleeps longer than anybody waits without a message. Sleeps in short naps, so that time in which
+// the whole test was stopped does not count.
 void come_late() {
   for (int nap = 0; nap < 35; ++nap) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -63,7 +63,7 @@ TEST(Join, WhoWaitsLongMayBeToldToBeQuiet) {
   ::unsetenv("UNISONO_QUIET");
 }
 
-// Once, on stderr, long before the time limit.
+// The message appears once on stderr, long before the time limit.
 TEST(Join, WhoWaitsLongSaysForWhom) {
   for (const int late : {0, 2}) {
     const std::string job = unique_name("silent");
@@ -98,7 +98,7 @@ TEST(Join, TheLeastPatientRankSetsTheTimeForAll) {
   EXPECT_EQ(results[1], results[0]);
 }
 
-// Returns once a rank has called the rank 0 of `job`: the kernel lists the listener and the call.
+// Returns once a rank has called rank 0 of `job`; the kernel lists the listener and the call.
 void await_call(const std::string& job) {
   for (int sockets = 0; sockets < 2;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -110,8 +110,8 @@ void await_call(const std::string& job) {
   }
 }
 
-// Long before the time is up, with and without a token, whether it is let in already or just
-// called.
+// The others end long before the time limit: with and without a token, and whether rank 0 has
+// admitted them or they have just called.
 TEST(Join, RankZeroThatDiesEndsTheOthersAtOnce) {
   for (const char* token : {"", kToken}) {
     const std::string job = unique_name("beheaded");

@@ -1,4 +1,4 @@
-// Between ranks of different processes: descriptors, deaths, farewells and forks.
+// Connections between ranks of different processes: descriptors, deaths, farewells and forks.
 #include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -65,8 +65,8 @@ bool await(const std::function<bool()>& condition) {
   return true;
 }
 
-// Rank r sends each rank of another process the reading end of a pipe that holds r, then a note
-// without a descriptor.
+// Rank r sends two notes to each rank of another process: first the reading end of a pipe that
+// holds r, then a note without a descriptor.
 std::string pass_pipes(LocalWorld& world) {
   int expected = 0;
   for (int to = 0; to < world.size(); ++to) {
@@ -172,7 +172,7 @@ TEST(ConnectionMesh, WrongTargetsAreUsageErrors) {
 
 using Stamp = std::atomic<Clock::rep>;
 
-// Rank 0 kills rank 2. Returns what the others see, and after how many ms.
+// Rank 0 kills rank 2. Returns the deaths that the others notice, and after how many ms.
 std::string see_rank_two_die(LocalWorld& world, Stamp& killed_at) {
   if (world.rank() == 0) {
     killed_at = Clock::now().time_since_epoch().count();
@@ -184,7 +184,8 @@ std::string see_rank_two_die(LocalWorld& world, Stamp& killed_at) {
   if (death.rank != 2 || death.how != "killed by SIGKILL" || !again || again->rank != 2) {
     return "rank " + std::to_string(death.rank) + " " + death.how;
   }
-  // The parent reaps rank 2 after rank 1, so no rank ends before all have seen how it died.
+  // The parent reaps rank 2 only after rank 1, so no rank may end before all have seen how rank 2
+  // died.
   for (const int to : {0, 1, 3}) {
     if (to != world.rank()) {
       world.send_fd(to, {}, -1);
@@ -221,12 +222,14 @@ TEST(ConnectionMesh, KilledRankIsFoundSoonByAll) {
     char* end = nullptr;
     const double ms = std::strtod(text.c_str(), &end);
     ASSERT_TRUE(end != text.c_str() && *end == '\0') << text;
-    // Far above the needed time, which kill_test measures, and far below what keepalive would take.
+    // Far more than the needed time, which kill_test measures, and far less than keepalive would
+    // take.
     EXPECT_LT(ms, 20'000);
   }
 }
 
-// A child of fork() keeps the connections open; the end of the process is detected all the same.
+// The child of a fork keeps the connections open; even so, the others detect the end of the
+// process.
 TEST(ConnectionMesh, DeathIsFoundWhileAChildHoldsTheConnections) {
   const std::string job = unique_name("orphan");
   const testing::SharedEvent found;
@@ -267,7 +270,7 @@ TEST(ConnectionMesh, LeavingInOrderIsNoDeath) {
     if (rank == 0 && from_note(await_note(*world)) != 7) {
       return "its last note is lost";
     }
-    // The end of a rank that left properly is not a death, but the end of another rank is.
+    // A rank that left properly does not count as dead when it ends, but another rank does.
     if (rank == 2) {
       await_note(*world);
       ::raise(SIGKILL);
@@ -355,7 +358,7 @@ int open_descriptors() {
   return count;
 }
 
-// The same name each time: a quick rank must not connect to the last round's rank 0.
+// Every round has the same job name, so a quick rank must not connect to rank 0 of the last round.
 TEST(ConnectionMesh, ManyJoinsLeakNoDescriptor) {
   const std::string job = unique_name("leak");
   const int before = open_descriptors();

@@ -1,4 +1,4 @@
-// Peers that come to rank 0: tokens, strangers, other versions.
+// Peers that connect to rank 0: tokens, strangers, other versions.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -106,8 +106,8 @@ TEST(Rendezvous, TokenOnOneSideOnly) {
   EXPECT_EQ(results[1], results[0]);
 }
 
-// The connection of a dead rank stays open if a child holds it: that is one rank, not two, and rank
-// 0 is still waiting for the late one.
+// If a child holds the connection of a dead rank, the connection stays open. Rank 0 must count one
+// rank, not two, and still wait for the late rank.
 TEST(Rendezvous, RankThatDiesBeforeItsProofIsCountedOnce) {
   const std::string job = unique_name("once");
   const std::string log = ::testing::TempDir() + job;
@@ -273,7 +273,7 @@ TEST(Wire, ErrorCutsIntoALongFrame) {
   EXPECT_STREQ(error_from(*frame).what(), "timeout: late");
 }
 
-// Rank 0 reports it, without spinning, and the other ranks are told.
+// Rank 0 reports the lack of descriptors without spinning, and notifies the other ranks.
 TEST(Rendezvous, WithoutADescriptorRankZeroSaysSo) {
   const std::string job = unique_name("starved");
   constexpr int kRanks = 3;

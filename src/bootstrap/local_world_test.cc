@@ -1,4 +1,4 @@
-// Worlds that are set up, and what they do then.
+// Worlds that have been set up, and their operations.
 #include "bootstrap/local_world.h"
 
 #include <dirent.h>

@@ -13,8 +13,9 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kMostNoteBytes = 256;
-// A killed process closes its connections a moment before it counts as ended. On a busy machine it
-// must be scheduled once more for that; no thread waits that long while holding the lock.
+// A killed process closes its connections a moment before it counts as ended. Before it ends it
+// must be scheduled once more, which may take long on a busy machine; no thread waits for that
+// while it holds the lock.
 constexpr int kEndMs = 3;
 constexpr int kClosingMs = 500;
 
@@ -106,7 +107,7 @@ bool ConnectionMesh::send(int to, std::span<const std::byte> note, int fd) {
   throw Error(ErrorCode::peer_lost, names_.text(to) + " closed its connection", context);
 }
 
-// Takes one packet of `peer`. Returns false if there is none (any more).
+// Takes one packet of `peer`. Returns false if there is none now, or none will come.
 bool ConnectionMesh::take_one(int peer, std::optional<FdNote>& note) {
   Member& member = members_[static_cast<std::size_t>(peer)];
   Frame frame;
@@ -132,7 +133,7 @@ void ConnectionMesh::drain(int peer) {
   }
 }
 
-// Nothing more can come from this rank.
+// Stops watching a rank, because no more packets can come from it.
 void ConnectionMesh::retire(int peer) {
   Member& member = members_[static_cast<std::size_t>(peer)];
   member.gone = true;
@@ -195,7 +196,7 @@ bool ConnectionMesh::is_dead(int peer) {
   return member.gone && !member.left.load(std::memory_order_relaxed);
 }
 
-// A rank that closed its connection and still runs is dead to this job.
+// Treats a rank as dead to this job if it closed its connection but still runs.
 void ConnectionMesh::look_at_closing() {
   const std::lock_guard lock(mutex_);
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
@@ -243,7 +244,7 @@ void ConnectionMesh::examine(int peer) {
   }
 }
 
-// A rank that is gone is dead, unless it said farewell.
+// Records a rank that is gone as dead, unless it sent its farewell.
 void ConnectionMesh::examine_one(int peer, const std::string& how) {
   Member& member = members_[static_cast<std::size_t>(peer)];
   if (member.gone) {

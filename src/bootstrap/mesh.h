@@ -1,6 +1,6 @@
 // The connections between ranks of different processes: they carry descriptors and show deaths.
 //
-// Threads: any, except add(), which belongs to the set-up.
+// Threads: any thread may call, except add(), which belongs to the set-up.
 #pragma once
 
 #include <atomic>
@@ -25,15 +25,15 @@ class ConnectionMesh {
   ConnectionMesh(const ConnectionMesh&) = delete;
   ConnectionMesh& operator=(const ConnectionMesh&) = delete;
 
-  // Adds a rank of another process. pid 0: its process cannot be identified from here, and only its
-  // connection is watched.
+  // Adds a rank of another process. With pid 0 the process cannot be identified from here, so only
+  // its connection is watched.
   void add(int peer, UniqueFd link, pid_t pid);
 
   bool send(int to, std::span<const std::byte> note, int fd);
   std::optional<FdNote> receive();
   std::optional<Death> find_death();
   bool has_left(int peer) const;
-  // Returns true if this rank is dead. Looks again, also after the first death.
+  // Returns true if this rank is dead. Checks again, so it also detects deaths after the first one.
   bool is_dead(int peer);
 
  private:

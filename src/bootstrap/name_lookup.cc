@@ -10,7 +10,7 @@
 namespace unisono::comm {
 namespace {
 
-// State shared by the lookup thread and the waiting thread. The last one to leave frees it.
+// State shared by the lookup thread and the waiting thread; the thread that uses it last frees it.
 struct NameRequest {
   std::mutex mutex;
   std::condition_variable done;
@@ -31,7 +31,8 @@ LookupResult ask_for(const std::string& host, const std::string& port, int flags
 
 }  // namespace
 
-// A getaddrinfo() that waits for a server cannot be cancelled, so it runs in a thread of its own.
+// getaddrinfo() may wait for a server and cannot be cancelled then, so it runs in a thread of its
+// own.
 LookupResult look_up(const std::string& host, const std::string& port, const Deadline& deadline) {
   if (LookupResult looked = ask_for(host, port, AI_NUMERICHOST); looked.error == 0) {
     return looked;

@@ -16,8 +16,8 @@ struct LookupResult {
   std::unique_ptr<addrinfo, void (*)(addrinfo*)> found{nullptr, ::freeaddrinfo};
 };
 
-// A name server that does not answer can take half a minute. The deadline ends the wait, and so
-// does its interrupt. Throws aborted.
+// A name server that does not answer can take half a minute. The deadline, or its interrupt
+// function, ends the wait earlier. Throws aborted.
 LookupResult look_up(const std::string& host, const std::string& port, const Deadline& deadline);
 
 }  // namespace unisono::comm

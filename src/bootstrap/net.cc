@@ -23,13 +23,13 @@ namespace {
 constexpr std::size_t kMostTableBytes = std::size_t{256} << 20;
 constexpr int kMostNetRanks = 65536;
 constexpr int kReportMs = 3000;  // rank 0 knows best what is wrong, and reports it in this time
-// A rank that finds a dead rank on its host waits until ranks on other hosts have found it too;
-// otherwise they would blame the rank that leaves because of it.
+// A rank that finds a dead rank on its host waits for this time, until ranks on other hosts have
+// found it too. Otherwise they would blame the rank that leaves because of the death.
 constexpr std::int64_t kNoticeMs = 300;
 constexpr std::chrono::milliseconds kRetryPause(10);
 
 // If rank 0 closes the connection before sending the table, it may just have needed the slot, or
-// this rank was late: retry. If nobody listens then, rank 0 is gone.
+// this rank may have been late. So this rank retries. If nobody listens then, rank 0 is gone.
 std::vector<BusinessCard> join(const Target& target, const ConnectOptions& options,
                                tcp::Acceptor& acceptor, const BusinessCard& mine) {
   std::vector<std::vector<tcp::Address>> addresses(static_cast<std::size_t>(options.size));
@@ -54,7 +54,8 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
                   {.timeout_ms = left_ms < 0 ? 1 << 30 : std::max(left_ms, 1),
                    .all_listen = was_there,
                    .interrupted = absence_check.has_log() ? asked : options.interrupted});
-    // Watched while waiting: rank 0 may vanish with its host and never send its table.
+    // Watches rank 0 during the wait, because rank 0 may vanish with its host and never send its
+    // table.
     tcp::HostMonitor monitor(target.addresses);
     const std::function<bool()> look = [&] {
       const std::int64_t now_ms = tcp::clock_ms();
@@ -81,7 +82,7 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
   }
 }
 
-// Exchanges the cards through the caller's function.
+// Exchanges the cards through the user's function.
 std::vector<BusinessCard> exchange_cards(const ConnectOptions& options, const BusinessCard& mine) {
   const std::vector<std::string> texts = options.bootstrap(to_text(mine));
   if (texts.size() != static_cast<std::size_t>(options.size)) {
@@ -173,10 +174,10 @@ std::function<void()> watch_host(const NetMeeting& meeting) {
     tcp::HostMonitor monitor;
     std::int64_t silent_ms = -1;  // since when nobody listens there
   };
-  // Shared by the copies of the function, which are one watch.
+  // All copies of the function share this list, because together they are one watch.
   const auto all = std::make_shared<std::vector<Watched>>();
   std::set<int> watched(meeting.hosts.here().begin(), meeting.hosts.here().end());
-  // A rank that leaves because rank 0 died before sending the table: watch rank 0 too.
+  // Watches rank 0 too: if it dies before sending the table, other ranks leave because of that.
   watched.insert(0);
   watched.erase(meeting.identity.rank);
   for (const int rank : watched) {

@@ -27,8 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kRanks = 4;
 constexpr int kTimeoutMs = 30'000;
-// An idle machine takes less than a second. A busy one gets more, and less than the timeout, which
-// must not be needed.
+// Limit for naming a dead rank. An idle machine takes less than a second. The limit is larger for
+// busy machines, but smaller than the timeout, which must not be needed.
 constexpr int kKnownMs = 10'000;
 
 std::string milliseconds_since(Clock::time_point begin) {
@@ -36,9 +36,9 @@ std::string milliseconds_since(Clock::time_point begin) {
       std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count());
 }
 
-// Returns "2 310 ...": the lost rank, after how many milliseconds, and the text. A connected rank
-// waits for what a communicator would see then: a connection that ends. Nobody leaves before all
-// survivors have named a rank, as a communicator would tell the others before it leaves.
+// Returns a text such as "2 310 ...": the lost rank, the time in milliseconds, and the error text.
+// A connected rank waits as a communicator would, until a connection ends. No rank leaves before
+// all survivors have named a rank, as a communicator would notify the others before it leaves.
 std::string lose(int rank, const std::string& job, int pause_ms, const SharedEvent& named) {
   const ConnectOptions options = net_options(rank, kRanks, job, kTimeoutMs);
   NetMeeting meeting = meet_over_network(options);
@@ -69,7 +69,8 @@ std::string lose(int rank, const std::string& job, int pause_ms, const SharedEve
   }
 }
 
-// `when_ms`: it dies this long after the ranks have their table; -1: when it is connected itself.
+// The victim dies `when_ms` after the ranks have their table, or, with -1, when it is connected
+// itself.
 void expect_named(int victim, int when_ms, int seed) {
   const std::string job = unique_name("death");
   std::mt19937 random(static_cast<unsigned>(seed));
@@ -171,7 +172,7 @@ TEST(NetDeath, RankZeroThatDiesBeforeItTellsTheTableIsNamedAtOnce) {
   EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(kKnownMs));
 }
 
-// Two ranks on a host: one dies before they have connected there, while the other waits for it.
+// One of two ranks on a host dies before the two have connected, while the other waits for it.
 TEST(NetDeath, ARankThatDiesBeforeThoseOfItsHostMeetIsNamed) {
   for (const int victim : {0, 1, 2}) {
     const std::string job = unique_name("host");
@@ -217,8 +218,8 @@ TEST(NetDeath, ARankThatDiesBeforeThoseOfItsHostMeetIsNamed) {
   }
 }
 
-// Rank 0 dies after sending the table to some ranks. The others leave, and their neighbours, which
-// wait for them, name rank 0.
+// Rank 0 dies after sending the table to some ranks. The other ranks leave, and their neighbours,
+// which wait for them, must name rank 0.
 TEST(NetDeath, ANeighbourThatGoesForRank0IsNotNamed) {
   const std::string job = unique_name("table");
   std::vector<Child> ranks;
@@ -267,7 +268,7 @@ TEST(NetDeath, WithoutADescriptorARankSaysSo) {
     for (int rank = 0; rank < 3; ++rank) {
       ranks.emplace_back(
           [&](int self) {
-            // A rank that waits for one that never came cannot know.
+            // A rank that waits for a rank that never came cannot know.
             const int timeout_ms = self == starved ? kTimeoutMs : 3000;
             const ConnectOptions options = net_options(self, 3, job, timeout_ms);
             static_cast<void>(card_of(options));  // UBSan has looked at streams then

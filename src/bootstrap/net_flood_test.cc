@@ -1,5 +1,5 @@
-// Strangers that open connections to rank 0 as fast as they can while the ranks connect, and a rank
-// 0 that closes the connection of a rank that believed it was admitted.
+// Two disturbances while ranks connect: strangers that open connections to rank 0 as fast as they
+// can, and a rank 0 that closes the connection of a rank that believed it was admitted.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -23,7 +23,7 @@ using testing::net_options;
 using testing::unique_name;
 using Clock = std::chrono::steady_clock;
 
-// Some send nothing, some noise, some close; none waits.
+// Some of the strangers send nothing, some send noise, and some close; none of them waits.
 class Flood {
  public:
   Flood(const std::string& address, int threads) : to_(*tcp::Address::parse(address).value) {
@@ -65,7 +65,7 @@ std::string protection_of(const tcp::Channel& stream) {
   return stream.encrypted() ? "TLS" : stream.checksum() ? "CHECKSUM" : "plain";
 }
 
-// The protection of connections; checksums are the default.
+// Protection of the connections; by default they use checksums.
 struct Shield {
   const char* name;
   const char* tls;

@@ -15,15 +15,15 @@
 namespace unisono::tcp {
 namespace {
 
-// Interval of the checks of connected ranks.
+// Interval between checks of connected ranks.
 constexpr std::int64_t kLookMs = 50;
-// A rank gives up after this time if all ranks that it still needs refuse it for the same lasting
-// reason.
+// A rank gives up if all ranks that it still needs have refused it for this time, for a reason that
+// lasts.
 constexpr std::int64_t kInVainMs = 5000;
-// Time before it looks for ranks that have not called.
+// Time before a rank starts to probe ranks that have not called.
 constexpr std::int64_t kPatienceMs = 200;
-// A rank that has found a dead rank stays visible for this time: the others then find the dead rank
-// themselves, and do not blame this rank, which leaves because of it.
+// A rank that has found a dead rank stays visible for this time. The others then find the dead rank
+// themselves, and do not blame this rank, which leaves because of the death.
 constexpr std::int64_t kFarewellMs = 300;
 
 [[noreturn]] void fail(const Acceptor& acceptor, const std::deque<Dial>& dials,
@@ -91,8 +91,8 @@ void check_protection(const Identity& self, const std::vector<std::vector<Addres
   }
 }
 
-// The connections as they are made and lost: before all ranks have connected, a rank may die and be
-// restarted, or give up an answer that was in transit.
+// The connections while they are made and lost. Before all ranks have connected, a rank may die and
+// be restarted, or may give up although an answer is in transit.
 class Meeting {
  public:
   Meeting(Acceptor& acceptor, const Identity& self,
@@ -117,7 +117,7 @@ class Meeting {
   }
 
   bool complete() const { return missing_ == 0; }
-  // All missing ranks have refused for so long that waiting is in vain.
+  // Returns true if all missing ranks have refused this rank for so long that waiting is in vain.
   bool is_hopeless(std::int64_t now_ms) const {
     std::size_t refused = 0;
     for (const Dial& dial : dials_) {
@@ -149,10 +149,11 @@ class Meeting {
       look_for_missing(now_ms);
     }
   }
-  // Throws if ranks have been dead for long enough that all others know.
+  // Throws if ranks have been dead for so long that all other ranks know it.
   void throw_if_dead(std::int64_t now_ms) const {
-    // If several ranks are dead, the first one is the cause: ranks that found it dead leave because
-    // of it. A vanished host is found later than a refusal, and may be why the refusing rank left.
+    // If several ranks are dead, the first one is the cause, because ranks that found it dead leave
+    // as well. A vanished host is detected later than a refusal, so the vanished host may be the
+    // reason why the refusing rank left.
     const auto first =
         std::min_element(dead_.begin(), dead_.end(), [](const auto& one, const auto& other) {
           return std::pair(!one.second.vanished, one.second.since_ms) <
@@ -215,7 +216,7 @@ class Meeting {
            static_cast<int>(std::max<std::int64_t>(next_ms - clock_ms(), 0)));
   }
   Channels take() { return std::move(streams_); }
-  // Takes the ranks that have all their streams.
+  // Removes and returns the ranks that have all their streams.
   Channels take_complete() {
     for (std::size_t peer = 0; peer < streams_.size(); ++peer) {
       if (lacks(peer)) {
@@ -270,8 +271,8 @@ class Meeting {
     const auto& streams = streams_[peer];
     return std::any_of(streams.begin(), streams.end(), [](const Channel& one) { return !one; });
   }
-  // Returns true if only a separate probe can detect this rank's death. A dial detects it for
-  // dialled ranks that refuse, and a connection for connected ranks.
+  // Returns true if only a separate probe can detect this rank's death. For a rank that this rank
+  // dials, a refused dial detects it; for a connected rank, the connection does.
   bool needs_monitor(std::size_t peer, std::int64_t now_ms) const {
     const auto rank = static_cast<int>(peer);
     if (const auto found = monitors_.find(rank);
@@ -306,7 +307,7 @@ class Meeting {
       } else {
         monitors_.erase(rank);
       }
-      // A connected rank need not listen any more.
+      // A connected rank need not listen any longer.
       const bool nobody_listens =
           lacks(peer) && ((monitor != nullptr && monitor->nobody_listens()) ||
                           any_dial(rank, [](const Dial& dial) { return dial.nobody_listens(); }));

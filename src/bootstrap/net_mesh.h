@@ -1,5 +1,5 @@
-// Connects a rank with its peers once their addresses are known: it dials the ranks below it, and
-// its acceptor takes the ranks above it.
+// Connects a rank to its peers once their addresses are known. The rank dials the ranks below it,
+// and its acceptor takes connections from the ranks above it.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,13 @@
 
 namespace unisono::tcp {
 
-// `addresses`: by rank, the possible addresses of its acceptor, tried in this order again and
-// again; empty for this rank and for ranks that are not to be connected. Returns the streams by
-// rank, as Connections needs them, encrypted if the identity says so. Errors: connection, naming
-// the missing ranks and why; peer_lost, naming a dead rank (MeetOptions::all_listen) within half a
-// second; resource without a free descriptor; config if TLS is impossible, or if there is no token
-// and not only this host.
+// `addresses` has, per rank, the possible addresses of its acceptor, which are tried in this order
+// again and again. It is empty for this rank and for ranks that need no connection. Returns the
+// streams by rank, as Connections needs them; they are encrypted if the identity says so. Errors:
+//   connection   names the missing ranks and the reasons
+//   peer_lost    names a dead rank (MeetOptions::all_listen) within half a second
+//   resource     there is no free descriptor
+//   config       TLS is impossible; or there is no token, and a rank is on another host
 Channels meet(Acceptor& acceptor, const Identity& self,
               const std::vector<std::vector<Address>>& addresses, const MeetOptions& options = {});
 

@@ -91,7 +91,7 @@ TEST(TcpMeet, NamesTheRankWithAnotherToken) {
                            ": rank 0 has another job token"),
             std::string::npos)
       << errors[2];
-  // Rank 1 gives up at the same time, perhaps a moment before.
+  // Rank 1 gives up at about the same time, perhaps a moment earlier.
   EXPECT_TRUE(errors[0].find("connected to 1 of 2 ranks") != std::string::npos ||
               errors[0].find("it was connected, then closed the connection") != std::string::npos)
       << errors[0];
@@ -115,7 +115,7 @@ TEST(TcpMeet, NamesWhoDoesNotListen) {
   }
 }
 
-// A rank whose first process dies after being admitted, while the others still wait.
+// A rank's first process dies after it was admitted, while rank 0 still waits for other ranks.
 TEST(TcpMeet, TakesARankAgainThatDiedWhileOthersWereAwaited) {
   Party party(3, "127.0.0.1");
   std::vector<Streams> got(3);
@@ -131,7 +131,7 @@ TEST(TcpMeet, TakesARankAgainThatDiedWhileOthersWereAwaited) {
   };
   std::thread zero = join(0, party.identities[0], got[0]);
   {
-    // It connects only to rank 0, and is gone.
+    // This process connects only to rank 0, and then disappears.
     Acceptor early(listen_at(*Address::parse("127.0.0.1").value), party.identities[1]);
     meet(early, party.identities[1], {party.addresses[0], {}, {}});
   }
@@ -151,9 +151,9 @@ Address listen_and_close() {
   return local_address(listen_at(*Address::parse("127.0.0.1").value).get());
 }
 
-// An address that does not answer, not even with a refusal.
+// At this address nothing answers, not even with a refusal.
 TEST(TcpMeet, NamesAnAddressThatNothingAnswersAt) {
-  // With a full queue the system lets further requests wait.
+  // If the queue is full, the system leaves further requests waiting.
   const UniqueFd full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const Address any = Address::parse("127.0.0.1").value->with_port(0);
   ASSERT_EQ(::bind(full.get(), any.get(), any.length()), 0);

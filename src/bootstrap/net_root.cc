@@ -12,8 +12,8 @@
 namespace unisono::comm {
 namespace {
 
-// A rank that closes before it has sent its card may have given up a late answer: it is back in
-// this time, or gone.
+// A rank that closes before it has sent its card may have given up just before the answer came. It
+// connects again within this time, or it is gone.
 constexpr int kComesAgainMs = 800;
 
 class Host {
@@ -130,9 +130,10 @@ class Host {
     throw Error(code, message, {.rank = 0, .peer = at_fault});
   }
 
-  // Ranks start at about the same time; slightly late ones would look for rank 0 in vain.
+  // Ranks start at about the same time, so a rank that comes slightly late also gets the reason;
+  // otherwise it would look for rank 0 in vain.
   void tell_all(const std::string& why) {
-    // An interruption makes this neither longer nor shorter.
+    // An interruption must not change this time.
     const Deadline end = Deadline::earlier(deadline_.asking(nullptr), Deadline::after_ms(kLateMs));
     settled_[0] = true;
     for (;;) {

@@ -9,9 +9,8 @@
 
 namespace unisono::comm {
 
-// Collects the cards of all ranks at the rendezvous and sends them to all. `mine`: rank 0's own
-// card.
-// Errors: those of meet_over_network(), which all ranks that have come also get.
+// Collects the cards of all ranks at the rendezvous, and sends them to all ranks. `mine` is rank
+// 0's own card. Errors: those of meet_over_network(), which all ranks that have come also get.
 std::vector<BusinessCard> collect_cards(tcp::Acceptor& rendezvous, const BusinessCard& mine,
                                         const ConnectOptions& options);
 

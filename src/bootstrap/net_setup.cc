@@ -38,8 +38,8 @@ bool is_oversubscribed(const std::vector<BusinessCard>& cards, const BusinessCar
   return ranks > cpus.size();
 }
 
-// A link-local address is reached through this host's own interface to that cable: the interface of
-// this rank's own address.
+// A link-local address is reached through this host's own interface to the same cable, which is the
+// interface of this rank's own address.
 tcp::Address reached_from(const BusinessCard& mine, const tcp::Address& address) {
   if (!address.is_link_local()) {
     return address;

@@ -1,4 +1,4 @@
-// The steps that connecting over the network for the first time and after a failure have in common.
+// Steps that the first connecting over the network and connecting after a failure have in common.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace unisono::comm {
 
-// The addresses on which the ranks of a world listened while they connected, by rank, and this
-// rank's sockets, which keep its ports. Needed to connect again after a failure.
+// The addresses on which each rank of a world listened while the ranks connected, and this rank's
+// sockets, which keep its ports. Needed to connect again after a failure.
 struct Endpoints {
   std::vector<std::vector<tcp::Address>> addresses;
   std::vector<UniqueFd> sockets;
@@ -36,7 +36,7 @@ BusinessCard card_of(const ConnectOptions& options);
 std::vector<UniqueFd> listen_at_all(const std::vector<tcp::Address>& addresses,
                                     const tcp::PortRange& ports);
 
-// Returns the identity that this rank proves to its peers. `use` is appended to the job's name, so
+// Returns the identity that this rank proves to its peers. `use` becomes part of the job's name, so
 // that a proof is valid for one use only.
 tcp::Identity identity_of(const ConnectOptions& options, const char* use);
 

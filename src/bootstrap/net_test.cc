@@ -1,4 +1,5 @@
-// Ranks that connect over the network: here over the loopback device, each as if on its own host.
+// Ranks that connect over the network: here over the loopback device, each rank as if on its own
+// host.
 #include "bootstrap/net.h"
 #include "bootstrap/net_setup.h"
 
@@ -24,8 +25,8 @@ using testing::unique_name;
 
 using testing::net_options;
 
-// Returns what a rank found: how many hosts, and the number of its connections. The connections are
-// moved to `kept`, because a rank that closes while others still connect is missed.
+// Returns how many hosts a rank found, and the number of its connections. Moves the connections to
+// `kept`: if a rank closed them while others still connect, the others would notice.
 std::string meet(const ConnectOptions& options, tcp::Channels& kept) {
   NetMeeting meeting = meet_over_network(options);
   const int hosts = meeting.hosts.count();
@@ -59,7 +60,7 @@ TEST(FindTarget, WantsTheInterfaceOfALinkLocalAddress) {
   EXPECT_EQ(refusal_of_address("[fd00::1]:29600"), "");
 }
 
-// The number of an interface is valid only on its own host.
+// An interface number is valid only on its own host.
 TEST(FindTarget, ACardNamesNoInterface) {
   BusinessCard card;
   card.host = "a";
@@ -78,7 +79,7 @@ TEST(NetMeeting, ConnectsAllRanks) {
   }
 }
 
-// Also a new rank in a job that has grown, alone on its host.
+// This includes a new rank in a grown job that is alone on its host.
 TEST(NetMeeting, AllHearHowManyWorldsThereWere) {
   const std::string job = unique_name("net");
   for (const std::string& found : as_threads(3, [&](int rank) {
@@ -158,7 +159,7 @@ TEST(NetMeeting, SomebodyWhoLeavesEarlyIsNamed) {
     if (rank != 2) {
       return rank == 0 ? meet(options) : "";
     }
-    // Enters, sends no card, and leaves.
+    // Connects, sends no card, and leaves.
     tcp::Acceptor acceptor(tcp::listen_at(*tcp::Address::parse("127.0.0.1").value), {});
     tcp::meet(acceptor, identity_of(options, "/rendezvous"),
               {{*tcp::Address::parse(options.address).value}, {}, {}}, {.timeout_ms = 60'000});
@@ -169,7 +170,7 @@ TEST(NetMeeting, SomebodyWhoLeavesEarlyIsNamed) {
       "connection: rank 2 closed its connection during the rendezvous\nlook at its last output");
 }
 
-// Another version, or a stranger, may send it.
+// Another version or a stranger may send such a failure.
 TEST(NetMeeting, AFailureOfAKindThatIsUnknownIsOneOfTheConnection) {
   const std::string job = unique_name("net");
   const auto said = as_threads(2, [&](int rank) -> std::string {
@@ -194,7 +195,7 @@ TEST(NetMeeting, AFailureOfAKindThatIsUnknownIsOneOfTheConnection) {
   EXPECT_EQ(said[1], "connection: no\nnever");
 }
 
-// A store shared by the ranks.
+// A key-value store that the ranks share.
 class Store {
  public:
   explicit Store(int size) : texts_(static_cast<std::size_t>(size)) {}

@@ -1,4 +1,4 @@
-// A rank's knowledge about another rank on its host.
+// Properties of another rank on this host, as this rank knows them.
 #pragma once
 
 #include <sys/types.h>

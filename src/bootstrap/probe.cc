@@ -12,13 +12,14 @@ namespace unisono::tcp {
 namespace {
 
 constexpr std::int64_t kProbeMs = 100;
-// An answer may take longer than the limit: each round without one waits twice as long as the last.
+// An answer may take longer than the limit, so after each round without an answer the limit
+// doubles.
 constexpr std::size_t kMostDoublings = 3;
-// A host is gone after this time and this many rounds without an answer: the system of a live host
-// answers whatever its processes do.
+// A host counts as gone after this time and this many rounds without an answer. The system of a
+// live host answers, whatever its processes do.
 constexpr std::int64_t kGoneMs = 1500;
 constexpr std::size_t kGoneRounds = 3;
-// The discard port: almost nobody listens there, and a system says so at once.
+// The discard port. Almost nobody listens there, and a system refuses the connection at once.
 constexpr int kOtherPort = 9;
 
 std::vector<Address> beside(std::vector<Address> addresses) {

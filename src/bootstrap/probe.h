@@ -1,5 +1,5 @@
-// Probes whether a rank that listened is still there: whether its port is open, and whether its
-// host answers at all.
+// Tests whether a rank that listened is still there: whether its port is open, and whether its host
+// answers at all.
 #pragma once
 
 #include <poll.h>
@@ -20,12 +20,12 @@ class Probe {
   void step(std::int64_t now_ms);
   // Returns true if the last probe found nobody listening at any of the addresses.
   bool nobody_listens() const { return closed_ >= to_.size(); }
-  // Returns for how long no probe of any address has had an answer, not even a refusal; 0 before
-  // each has been tried.
+  // Returns the time for which no probe of any address has had an answer, not even a refusal; 0
+  // until every address has been tried.
   std::int64_t unanswered_for_ms(std::int64_t now_ms) const {
     return unanswered_rounds() == 0 ? 0 : now_ms - unanswered_ms_;
   }
-  // Returns how often all addresses have been tried meanwhile.
+  // Returns how often all addresses have been tried during that time.
   std::size_t unanswered_rounds() const { return unanswered_ / to_.size(); }
   void add_events(std::vector<pollfd>& entries) const;
   std::int64_t next_ms() const { return next_ms_; }
@@ -43,7 +43,7 @@ class Probe {
   std::int64_t next_ms_ = 0;  // when the attempt ends, or the next begins
 };
 
-// Watches a rank that was up.
+// Watches the host of a rank that was alive before.
 class HostMonitor {
  public:
   explicit HostMonitor(const std::vector<Address>& of);
@@ -51,10 +51,10 @@ class HostMonitor {
   void step(std::int64_t now_ms);
   bool nobody_listens() const { return there_.nobody_listens(); }
   // Returns true if neither the rank's port nor another port of its host has answered for long
-  // enough. The system of a slow or stopped rank still answers, so such a rank does not count as
-  // gone. The other port is needed for a listener with a full queue, which answers nobody.
+  // enough. A slow or stopped rank does not count as gone, because its system still answers. The
+  // other port is needed for a listener with a full queue, which does not answer.
   bool host_is_gone(std::int64_t now_ms) const;
-  // The host may turn out to be gone.
+  // Returns true if the host does not answer at the moment and may turn out to be gone.
   bool is_in_doubt(std::int64_t now_ms) const { return silent_for_ms(now_ms) > 0; }
   std::int64_t silent_for_ms(std::int64_t now_ms) const { return there_.unanswered_for_ms(now_ms); }
   void add_events(std::vector<pollfd>& entries) const;
@@ -66,7 +66,7 @@ class HostMonitor {
   bool looks_beside_ = false;
 };
 
-// Throw peer_lost for a dead rank: nobody listens at its port, or its host does not answer either.
+// Throw peer_lost for a dead rank: nobody listens at its port, or its host does not answer.
 [[noreturn]] void throw_lost(int self, int rank, const Address& address);
 [[noreturn]] void throw_vanished(int self, int rank, const Address& address);
 

@@ -18,8 +18,8 @@
 namespace unisono::comm {
 namespace {
 
-// Newer kernels keep how a process ended behind its pidfd, even after its parent has reaped it. The
-// headers of older systems lack the structure.
+// Newer kernels keep the exit status of a process behind its pidfd, even after its parent has
+// reaped it. The headers of older systems lack this structure.
 struct PidfdInfo {
   std::uint64_t mask;
   std::uint64_t cgroup;
@@ -30,7 +30,8 @@ static_assert(sizeof(PidfdInfo) == 64);
 constexpr std::uint64_t kPidfdInfoExit = 1U << 3;
 constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 
-// Reads /proc/PID/stat after the name, which may contain spaces and parentheses: [0] is the state.
+// Returns the fields of /proc/PID/stat after the name, which may contain spaces and parentheses;
+// [0] is the state.
 std::vector<std::string> stat_of(pid_t pid) {
   const UniqueFd file(
       ::open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
@@ -92,7 +93,8 @@ bool has_ended(const UniqueFd& process, int wait_ms) {
 }
 
 std::string how_it_ended(pid_t pid, const UniqueFd& process) {
-  // Between zombie and reaped there is a moment without any answer.
+  // For a moment, a process is no longer a zombie but not yet reaped, and the kernel gives no
+  // answer.
   auto status = wait_status(pid, process);
   for (int again = 0; !status && again < 5; ++again) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -101,8 +103,8 @@ std::string how_it_ended(pid_t pid, const UniqueFd& process) {
   return status ? describe(*status) : "exited or was killed";
 }
 
-// The code appears while the process ends, as soon as the kernel has it; 0 can mean that it has
-// not.
+// The exit code becomes visible while the process ends, as soon as the kernel has it. 0 may mean
+// that the kernel does not have it yet.
 std::string how_it_is_ending(pid_t pid) {
   const auto status = status_of(stat_of(pid));
   return status.value_or(0) != 0 ? describe(*status) : std::string();

@@ -1,4 +1,4 @@
-// The kernel's information about another process.
+// Queries the kernel about another process.
 #pragma once
 
 #include <sys/types.h>
@@ -18,14 +18,14 @@ UniqueFd open_process(pid_t pid);
 bool has_ended(const UniqueFd& process, int wait_ms);
 
 // Returns "killed by SIGKILL" or "exited with code 3"; "exited or was killed" if the kernel does
-// not say.
+// not report it.
 std::string how_it_ended(pid_t pid, const UniqueFd& process);
 
-// As above for a process that has just begun to end; empty if the kernel does not say yet.
+// As above for a process that has just begun to end; empty if the kernel does not report it yet.
 std::string how_it_is_ending(pid_t pid);
 
-// Returns the start of the process in clock ticks since boot; empty if it is gone or a zombie. With
-// the pid it identifies a process forever.
+// Returns the start time of the process in clock ticks since boot; empty if it is gone or a zombie.
+// Together with the pid it identifies a process for all time.
 std::optional<std::uint64_t> start_of(pid_t pid);
 
 // Returns true if SIGSTOP or a debugger has stopped the process.

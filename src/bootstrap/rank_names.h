@@ -1,5 +1,5 @@
-// Names for error texts: ranks on one host connect under local numbers, and texts name the job's
-// ranks.
+// Names of ranks for error texts. Ranks on one host connect under local numbers, but error texts
+// use the job's numbers.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class RankNames {
   RankNames() = default;  // one host: the numbers are the same
   explicit RankNames(std::vector<int> in_job) : in_job_(std::move(in_job)) {}
 
-  // Returns the number in the job.
+  // Returns the rank's number in the job.
   int number(int rank) const {
     const bool known = rank >= 0 && static_cast<std::size_t>(rank) < in_job_.size();
     return known ? in_job_[static_cast<std::size_t>(rank)] : rank;

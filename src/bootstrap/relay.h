@@ -1,6 +1,6 @@
-// A relay between ranks, such as `unisono run --chaos`. A rank dials the relay instead of the peer,
-// names the peer in one line, and then continues as if connected to that peer. Authentication and
-// encryption are between the ranks; the relay has no part in them.
+// A relay between ranks, such as `unisono run --chaos`. A rank dials the relay instead of its peer,
+// names the peer in one line, and then continues as if it were connected to the peer. The ranks
+// authenticate each other and encrypt end to end; the relay takes no part in that.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,8 @@ struct RelayPlace {
   Address address;
   std::string key;  // so that the relay serves only its own job
 };
-// Reads UNISONO_RELAY, "10.0.0.1:4000/key"; none: ranks are dialled directly. Throws config.
+// Reads UNISONO_RELAY, such as "10.0.0.1:4000/key". Returns none if it is unset; ranks are then
+// dialled directly. Throws config.
 std::optional<RelayPlace> relay_from_environment();
 std::string to_text(const RelayPlace& place);
 

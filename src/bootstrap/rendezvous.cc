@@ -16,11 +16,12 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kMostPending = 64;
-// A rank that has begun to talk may be stopped, or starved of CPU time, for a while; if it is late
-// here, it is refused for good. A silent one only occupies a slot, which others can take.
+// Time limit of a pending connection. A rank that has begun to talk may be stopped or starved of
+// CPU time for a while, and a late rank is refused for good. A silent connection only occupies a
+// slot, which others can take.
 constexpr int kPendingMs = 10'000;
-// In a full rendezvous, a peer that has been silent this long is dropped for a new one; a rank that
-// was only slow tries again.
+// If all slots are used, a peer that has been silent for this time is dropped for a new one. If the
+// dropped peer was a slow rank, it tries again.
 constexpr std::chrono::milliseconds kSilentPeer(100);
 
 }  // namespace
@@ -57,7 +58,7 @@ Meeting Rendezvous::collect() {
   return welcome();
 }
 
-// If the watch throws, a rank will not come; the other ranks are told too.
+// If the watch throws, a rank will never come; the other ranks get the same error.
 bool Rendezvous::is_interrupted() {
   try {
     return deadline_.is_interrupted();
@@ -70,7 +71,7 @@ bool Rendezvous::is_interrupted() {
 // Waits until something happens or a deadline passes.
 void Rendezvous::wait() {
   std::vector<pollfd> entries;
-  // Without a free descriptor the listener stays readable, and a poll for it would not wait.
+  // Without a free descriptor the listener stays readable, so a poll for it would return at once.
   const bool deaf = pending_.size() >= kMostPending || starved_;
   entries.push_back({listener_.get(), static_cast<short>(deaf ? 0 : POLLIN), 0});
   Deadline next = deaf ? Deadline::earlier(deadline_, Deadline::after_ms(20)) : deadline_;
@@ -92,7 +93,7 @@ void Rendezvous::wait() {
   ::poll(entries.data(), entries.size(), next.poll_ms());
 }
 
-// A member that leaves before all ranks are in ends the job.
+// Ends the job if a member leaves before all ranks have come.
 void Rendezvous::check_members() {
   for (std::size_t rank = 1; rank < members_.size(); ++rank) {
     const Member& member = members_[rank];
@@ -240,7 +241,7 @@ bool Rendezvous::hear_proof(Pending& pending) {
   return let_in(pending);
 }
 
-// An admitted rank is trusted from here on: its errors are errors of the whole job.
+// Admits a rank, which is trusted from here on: its errors are errors of the whole job.
 bool Rendezvous::let_in(Pending& pending) {
   const Hello& hello = pending.hello;
   const std::string who =
@@ -279,7 +280,7 @@ void Rendezvous::turn_away(Pending& pending, const std::string& why) {
   send_packet(pending.socket.get(), FrameType::error, false, bytes, {});
 }
 
-// Frees the address before any rank can leave, so that a next job of the same name finds it free.
+// Frees the address before any rank can leave, so that the next job of this name finds it free.
 Meeting Rendezvous::welcome() {
   listener_.reset();
   pending_.clear();
@@ -317,11 +318,12 @@ void Rendezvous::fail(ErrorCode code, const std::string& message, int at_fault) 
   throw Error(code, message, {.rank = names_.number(0), .peer = names_.number(at_fault)});
 }
 
-// Ranks start at about the same time; slightly late ones would wait in vain for a rank 0.
+// Ranks start at about the same time, so ranks that come slightly late also get the reason;
+// otherwise they would wait for rank 0 in vain.
 void Rendezvous::tell_late_comers(std::span<const std::byte> reason) {
-  // Also after an interruption, which must not end this.
+  // This continues even after an interruption.
   const Deadline end = Deadline::earlier(deadline_.asking(nullptr), Deadline::after_ms(kLateMs));
-  // A child of an ended rank may hold its connection, which then looks alive.
+  // If the child of an ended rank holds the connection, the connection still looks alive.
   const auto is_pending = [this](int rank) {
     return std::any_of(pending_.begin(), pending_.end(), [rank](const Pending& pending) {
       return pending.said_hello && pending.hello.rank == rank;
@@ -330,7 +332,7 @@ void Rendezvous::tell_late_comers(std::span<const std::byte> reason) {
   int told = joined_ + static_cast<int>(pending_.size());
   told += static_cast<int>(
       std::count_if(absent_.begin(), absent_.end(), [&](int rank) { return !is_pending(rank); }));
-  // Their descriptors may be the ones that are needed.
+  // Closing these may free the descriptors that are missing.
   pending_.clear();
   members_.clear();
   while (told < join_request_.size && wait_for(listener_.get(), POLLIN, end)) {
@@ -360,7 +362,7 @@ std::vector<int> Rendezvous::missing() const {
   return ranks;
 }
 
-// Returns "ranks 1, 3".
+// Returns the missing ranks as text: "ranks 1, 3".
 std::string Rendezvous::missing_ranks() const {
   constexpr std::size_t kMostNamed = 16;
   const std::vector<int> ranks = missing();

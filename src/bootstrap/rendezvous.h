@@ -1,4 +1,5 @@
-// Rank 0's side of connecting: admits the ranks of the job and keeps strangers from disturbing it.
+// Connecting on rank 0's side: admits the ranks of the job, and prevents strangers from disturbing
+// it.
 #pragma once
 
 #include <array>
@@ -37,8 +38,7 @@ class Rendezvous {
   void wait();
   void accept_pending();
   bool make_room();
-  // Notes that accept() found nobody, or failed for lack of a descriptor. Throws if the latter
-  // lasts.
+  // Notes that accept() found nobody, or failed for lack of a descriptor. Throws if the lack lasts.
   void note_starvation(int error);
   // Returns false if the connection is finished (admitted or refused).
   bool attend(Pending& pending);
@@ -49,7 +49,7 @@ class Rendezvous {
   void check_members();
   void check_absent();
   Meeting welcome();
-  // `at_fault`: a rank of this meeting; -1: no single rank.
+  // `at_fault` is a rank of this meeting, or -1 if no single rank is at fault.
   [[noreturn]] void fail(ErrorCode code, const std::string& message, int at_fault = -1);
   void tell(std::span<const std::byte> reason);
   std::vector<int> missing() const;

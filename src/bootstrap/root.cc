@@ -1,4 +1,4 @@
-// Rank 0 takes the address of the job.
+// Makes rank 0 take the address of the job.
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -35,8 +35,8 @@ Meeting meet_as_root(const JoinRequest& join_request) {
     if (UniqueFd listener = listen_at(address, join_request.names)) {
       return Rendezvous(join_request, std::move(listener)).collect();
     }
-    // Another process holds the address. If it is also a rank 0, saying hello makes it report this
-    // to both jobs.
+    // Another process holds the address. If it is also a rank 0, our hello makes it report the
+    // conflict to both jobs.
     const Attempt attempt = attempt_to_meet(join_request);
     join_request.deadline.throw_if_interrupted();
     if (join_request.deadline.passed()) {

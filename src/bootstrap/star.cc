@@ -14,7 +14,7 @@ constexpr int kHelloGraceMs = 1000;
 
 using Parts = std::vector<std::vector<std::byte>>;
 
-// Packs all parts: their lengths, then their bytes.
+// Packs all parts: first their lengths, then their bytes.
 std::vector<std::byte> pack(const Parts& parts) {
   std::vector<std::byte> all(parts.size() * sizeof(std::uint64_t));
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -25,7 +25,7 @@ std::vector<std::byte> pack(const Parts& parts) {
   return all;
 }
 
-// Returns empty if the bytes are not what pack() makes for `count` parts.
+// Returns nothing if pack() cannot have made these bytes from `count` parts.
 Parts unpack(std::span<const std::byte> all, std::size_t count) {
   Parts parts;
   const std::size_t table = count * sizeof(std::uint64_t);
@@ -106,7 +106,7 @@ UniqueFd Star::broadcast_fd(int fd) {
 void Star::send(int to, FrameType type, std::span<const std::byte> bytes,
                 std::span<const int> fds) {
   const AwaitSocket wait = [this, to](short events) {
-    // Ranks that already have their part of this exchange may leave, so no other rank is watched.
+    // Does not watch other ranks: a rank that has its part of this exchange may leave.
     rank_ == 0 ? wait_as_root(to, events, false) : wait_as_other(events);
   };
   if (!send_frame(link(to), type, bytes, fds, wait)) {
@@ -166,7 +166,7 @@ void Star::wait_as_root(int peer, short events, bool watch_others) {
   }
 }
 
-// Rank 0 gives the verdict, which names the right rank; it gets a little longer for that.
+// Waits for rank 0's verdict, which names the right rank. Rank 0 gets a little extra time for it.
 void Star::wait_as_other(short events) {
   if (!wait_for(link(0), events, deadline_.later_by_ms(kHelloGraceMs))) {
     fail(ErrorCode::timeout,
@@ -176,7 +176,7 @@ void Star::wait_as_other(short events) {
   }
 }
 
-// Returns " 3", or "s 3, 5": the ranks from `first` on that have sent nothing.
+// Returns " 3", or "s 3, 5": the ranks from `first` on that have not sent anything.
 std::string Star::absent_after(int first) const {
   std::string list;
   int count = 0;
@@ -190,7 +190,7 @@ std::string Star::absent_after(int first) const {
 }
 
 void Star::fail_closed(int peer) {
-  // A rank that closes may have sent the reason after its earlier data.
+  // A rank that closes may have sent the reason after its other data.
   const AwaitSocket no_wait = [](short) {
     throw Error(ErrorCode::internal, "nothing to wait for");
   };

@@ -27,7 +27,7 @@ class Star {
 
   // Ends the exchange with an error; rank 0 sends the reason to all others.
   [[noreturn]] void fail(ErrorCode code, const std::string& message, int peer = -1);
-  // Sends the error that ends the set-up on this rank to rank 0, or from rank 0 to all others.
+  // Reports the error that ends the set-up on this rank: to rank 0, or, on rank 0, to all others.
   void tell(const Error& error) noexcept;
 
  private:

@@ -81,8 +81,8 @@ class Child {
   pid_t pid_ = -1;
 };
 
-// Limits this process to the descriptors that are open plus a given number. Reading the error
-// restores the limit, because UBSan needs a pipe when it first looks at an object's type.
+// Limits this process to its open descriptors and a given number of further ones. Reading the error
+// removes the limit, because UBSan needs a pipe when it first looks at an object's type.
 class FewDescriptors {
  public:
   explicit FewDescriptors(int more) {
@@ -103,7 +103,7 @@ class FewDescriptors {
   rlimit before_ = {};
 };
 
-// Only while this process has no other threads.
+// Runs ranks as forked processes. REQUIRES: this process has no other threads.
 inline std::vector<std::string> as_processes(int ranks, const Body& body) {
   std::vector<Child> children;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -116,7 +116,7 @@ inline std::vector<std::string> as_processes(int ranks, const Body& body) {
   return results;
 }
 
-// An event in one rank that other ranks, threads or forked processes, wait for. Make it before the
+// An event in one rank for which other ranks (threads or forked processes) wait. Make it before the
 // ranks.
 class SharedEvent {
  public:
@@ -128,8 +128,8 @@ class SharedEvent {
   SharedEvent& operator=(const SharedEvent&) = delete;
   ~SharedEvent() { ::munmap(page_, sizeof(std::atomic<int>)); }
   void happen() const { ++*count_; }
-  // Waits until the event has happened `times` times. Returns false after a minute, which means
-  // that something hangs.
+  // Waits until the event has happened `times` times. Returns false after a minute, because then
+  // something hangs.
   bool wait(int times = 1) const {
     for (int ms = 0; ms < 60'000 && *count_ < times; ++ms) {
       ::usleep(1000);
@@ -154,15 +154,15 @@ inline std::string unique_name(const char* what) {
          std::to_string(counter++);
 }
 
-// A loopback address for each job, so that tests do not collide.
+// Returns a loopback address that no other job uses, so that tests do not collide.
 inline std::string loopback_address(const std::string& name) {
   const std::size_t job = std::hash<std::string>()(name);
   return "127." + std::to_string(job % 250 + 1) + "." + std::to_string(job / 250 % 250 + 1) + "." +
          std::to_string(job / 62'500 % 250 + 1) + ":29601";
 }
 
-// Places the ranks of a test as UNISONO_TEST_WORLD says: all on one host (unset), each on a host of
-// its own ("tcp"), or two per host ("mixed").
+// Places the ranks of a test as UNISONO_TEST_WORLD says. Unset: all on one host; "tcp": each on its
+// own host; "mixed": two per host.
 inline void place(ConnectOptions& options) {
   const std::string world = read_env("UNISONO_TEST_WORLD").value_or("");
   if (world.empty()) {

@@ -48,7 +48,7 @@ std::vector<TextExchange::Received> TextExchange::receive() {
   return received;
 }
 
-// Sends to all at once: a rank that does not read costs the others nothing.
+// Sends to all ranks at the same time, so a rank that does not read does not delay the others.
 std::vector<int> TextExchange::tell(std::string_view text, const Deadline& deadline) {
   const std::string frame = text_frame(text);
   struct Letter {

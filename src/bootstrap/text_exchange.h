@@ -1,4 +1,5 @@
-// Receives a text from each other rank through this rank's acceptor, and sends them one.
+// Receives one text from each other rank through this rank's acceptor, and sends each rank one
+// text.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,7 @@ class TextExchange {
   bool is_here(int rank) const {
     return static_cast<bool>(peers_[static_cast<std::size_t>(rank)].socket);
   }
-  // Sends to all ranks that have come and have no answer yet. Returns these ranks.
+  // Sends to all ranks that have come and have had no answer yet. Returns these ranks.
   std::vector<int> tell(std::string_view text, const Deadline& deadline);
 
  private:

@@ -72,7 +72,7 @@ void take_descriptors(msghdr& message, std::vector<UniqueFd>& fds) {
   }
 }
 
-// Returns the bytes of one packet; -1: none there; 0: closed.
+// Returns the number of bytes in one packet; -1 if there is none now; 0 if the socket is closed.
 ssize_t receive_message(int socket, std::span<iovec> parts, std::vector<UniqueFd>* fds) {
   msghdr message{};
   message.msg_iov = parts.data();
@@ -95,8 +95,8 @@ ssize_t receive_message(int socket, std::span<iovec> parts, std::vector<UniqueFd
       }
       return (message.msg_flags & MSG_TRUNC) != 0 ? 0 : got;
     }
-    // A peer that closed with unread data resets the connection: the error is reported once, and
-    // the data that the peer had sent before (its reason) is still readable.
+    // A peer that closes while data for it is unread resets the connection. The error is reported
+    // once; the data that the peer sent before (its reason) can still be read.
     if (errno == ECONNRESET && ++resets < 3) {
       continue;
     }

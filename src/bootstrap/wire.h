@@ -1,9 +1,9 @@
 // Messages between ranks before there is shared memory: a hello of fixed size, and frames.
 //
-// A frame is one or more packets of a SOCK_SEQPACKET socket. Each packet starts with its type and a
-// flag that more packets of the frame follow, so that an error can interrupt a long frame.
-// Descriptors are sent with the first packet. All sockets are non-blocking; the caller's
-// `AwaitSocket` waits, and throws when it gives up.
+// A frame consists of one or more packets of a SOCK_SEQPACKET socket. Each packet starts with its
+// type and with a flag that says whether more packets of the frame follow. So an error can
+// interrupt a long frame. Descriptors travel with the first packet. All sockets are non-blocking.
+// The caller's `AwaitSocket` waits, and throws when it gives up.
 #pragma once
 
 #include <sys/types.h>
@@ -42,8 +42,8 @@ struct Hello {
 static_assert(sizeof(Hello) == 64);
 
 Hello make_hello(int rank, int size, bool has_token, int patience_ms);
-// Returns an empty text if the hello is well-formed and of this version, a description of the
-// problem otherwise, and nullopt if it is not a hello at all.
+// Checks a hello. Returns an empty text if it is well-formed and of this version, a description of
+// the problem if it is not, and nullopt if the bytes are not a hello at all.
 std::optional<std::string> hello_problem(const Hello& hello);
 
 enum class FrameType : std::uint32_t {
@@ -74,16 +74,16 @@ struct Frame {
 // Returns when poll() reports one of `events`, or throws.
 using AwaitSocket = std::function<void(short events)>;
 
-// Transfers one packet without blocking. would_block also stands for "too many descriptors in
-// flight".
+// The result of transferring one packet without blocking. would_block also means that too many
+// descriptors are in flight.
 enum class Io { done, would_block, closed };
 Io send_packet(int socket, FrameType type, bool more, std::span<const std::byte> bytes,
                std::span<const int> fds);
-// Appends one packet to `frame`; `more` says whether others follow. An invalid packet counts as
-// closed. Throws resource if its descriptors could not be installed.
+// Appends one packet to `frame`, and sets `more` if further packets follow. An invalid packet
+// counts as closed. Throws resource if its descriptors could not be installed.
 Io receive_packet(int socket, Frame& frame, bool& more);
 
-// Both return false, or no frame, if the other side has closed.
+// If the other side has closed, the first returns false, and the second returns no frame.
 bool send_frame(int socket, FrameType type, std::span<const std::byte> bytes,
                 std::span<const int> fds, const AwaitSocket& wait);
 std::optional<Frame> receive_frame(int socket, const AwaitSocket& wait);
@@ -92,15 +92,15 @@ std::optional<Frame> receive_frame(int socket, const AwaitSocket& wait);
 Io send_hello(int socket, const Hello& hello);
 Io receive_hello(int socket, Hello& hello);
 
-// `peer`: the rank at fault, as in ErrorContext.
+// `peer` is the rank at fault, as in ErrorContext.
 std::vector<std::byte> error_bytes(ErrorCode code, std::string_view message, int peer = -1);
 Error error_from(const Frame& frame);
 
-// Waits until `socket` reports one of `events`; returns false when the deadline passes. Throws
-// aborted if it is interrupted.
+// Waits until `socket` reports one of `events`. Returns false when the deadline passes. Throws
+// aborted if the wait is interrupted.
 bool wait_for(int socket, short events, const Deadline& deadline);
 
-// The process on the other side, as reported by the kernel.
+// The process on the other side, according to the kernel.
 struct Credentials {
   pid_t pid = 0;
   uid_t uid = 0;

@@ -10,7 +10,8 @@
 namespace unisono::comm {
 namespace {
 
-// Ranks of one process use one mapping: the first one makes it and the others share its ownership.
+// Ranks of one process use one mapping. The first rank makes it, and the others share its
+// ownership.
 struct MemoryNote {
   const std::shared_ptr<ProcessMemory>* process = nullptr;
 };

@@ -18,15 +18,15 @@
 
 namespace unisono::comm {
 
-// The mappings that the ranks of one process share, until the last of them ends its world.
+// The mappings that the ranks of one process share, until the last of these ranks ends its world.
 class ProcessMemory {
  public:
   ProcessMemory(int fd, std::size_t bytes) : world_(fd, bytes) {}
   std::byte* world() const noexcept { return world_.data(); }
 
-  // Keeps a mapping that other ranks may still be reading, because the world has failed.
+  // Keeps a mapping because other ranks may still be reading it after the world has failed.
   void keep(std::unique_ptr<shm::Mapping> mapping) noexcept;
-  // Gives a segment of `rank` to `takers` other ranks of this process.
+  // Offers a segment of `rank` to `takers` other ranks of this process.
   void give(int rank, std::uint64_t number, std::shared_ptr<shm::Mapping> segment, int takers);
   // Returns nullptr if no such segment has been given.
   std::shared_ptr<shm::Mapping> take(int rank, std::uint64_t number);
@@ -47,7 +47,7 @@ class WorldMemory {
   // Collective over the ranks on the host. Throws resource.
   explicit WorldMemory(LocalWorld& ranks);
 
-  // Marks the memory as that of a world, for observers outside of the process.
+  // Marks the memory as a world's memory, for observers outside the process.
   void introduce(int rank, int ranks, std::string_view job) noexcept;
 
   std::byte* data() const noexcept { return process_->world(); }  // laid out as WorldLayout

@@ -1,8 +1,8 @@
-// Counts what a group's calls cost this rank (unisono/statistics.hpp), and publishes it in the
-// group's shared memory.
+// Counts the cost of a group's calls to this rank (unisono/statistics.hpp), and publishes the
+// counts in the group's shared memory.
 //
-// A short call reads no clock: one call in 64 is timed, and only several consecutive idle polls
-// count as a wait. One thread at a time writes; any thread may read.
+// A short call reads no clock: only one call in 64 is timed, and only several consecutive idle
+// polls count as a wait. One thread at a time writes; any thread may read.
 #pragma once
 
 #include <atomic>
@@ -21,21 +21,21 @@ namespace unisono::comm {
 
 class Accounts {
  public:
-  // Consecutive idle polls that make a wait. A spinning rank polls again within a fraction of a
-  // microsecond; a yielding one may have lost the processor between two polls.
+  // Number of consecutive idle polls that count as a wait. A spinning rank polls again within a
+  // fraction of a microsecond; a rank that yields may lose the processor between two polls.
   static constexpr std::uint64_t kPatient = 8;
   static constexpr std::uint64_t kOversubscribed = 1;
 
-  // `members`: world ranks. Both it and `shown` must outlive this object.
+  // `members` are world ranks. `members` and `shown` must outlive this object.
   Accounts(const std::vector<int>& members, const PublishedCosts& shown, std::uint64_t noticed)
       : members_(members), shown_(shown), noticed_(noticed) {}
   Accounts(const Accounts&) = delete;
   Accounts& operator=(const Accounts&) = delete;
   ~Accounts();
 
-  // Begins a call. `blocking`: the caller does nothing else until end(). `bytes` of a receive is
-  // the room for its message, which add_received() counts. Throws std::bad_alloc at the first call
-  // of a kind.
+  // Begins a call. `blocking` means that the caller does nothing else until end(). For a receive,
+  // `bytes` is the room for its message, which add_received() counts. Throws std::bad_alloc at the
+  // first call of a kind.
   void begin(int kind, std::size_t bytes, bool blocking) {
     CallTotals* totals = totals_[kind].load(std::memory_order_relaxed);
     if (totals == nullptr) {
@@ -50,9 +50,9 @@ class Accounts {
       begin_timing(bytes);
     }
   }
-  // Counts a poll that found nothing to do. missing() returns the group rank that it waits for, or
-  // -1; it is called only occasionally, because the answer may be in other ranks' caches. now_ns()
-  // is called only when the time is needed.
+  // Counts a poll that found nothing to do. missing() returns the group rank that the call waits
+  // for, or -1. It is called only occasionally, because the answer may be in other ranks' caches.
+  // now_ns() is called only when the time is needed.
   template <typename Missing, typename Now>
   void idle(const Missing& missing, const Now& now_ns) noexcept {
     ++idle_polls_;

@@ -1,5 +1,5 @@
-// Compares the accounts with what the ranks did. No test here bounds a time from above, because a
-// busy machine makes everything longer.
+// Compares the accounts with the ranks' actual calls. No test here sets an upper limit for a time,
+// because everything takes longer on a busy machine.
 #include "comm/accounts.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace unisono {
 namespace {
 
-// Long enough that the other ranks are in the call well before the late rank, even on a slow
+// Delay of the late rank; long enough that all other ranks are in the call by then, even on a slow
 // machine.
 constexpr int kLateMs = 120;
 constexpr int kLeastMs = 15;

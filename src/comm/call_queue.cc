@@ -82,8 +82,8 @@ void CallQueue::start(const std::shared_ptr<RequestState>& request) {
     pending_.fetch_sub(1, std::memory_order_release);
     throw;
   }
-  // A short operation is done at once. A long one is left to the progress thread, or to wait(),
-  // because the caller has something to compute.
+  // A short operation is completed at once. A long one is left to the progress thread or to wait(),
+  // because the caller wants to compute meanwhile.
   constexpr std::size_t kShort = std::size_t{64} << 10U;
   if (bytes_of(*request) <= kShort) {
     drive();
@@ -154,8 +154,8 @@ void CallQueue::fail_all() {
   running_ = false;
 }
 
-// No caller may be there to receive an exception (such as bad_alloc), and the peers wait for this
-// rank.
+// Raises the error instead of throwing it (such as bad_alloc): there may be no caller to catch it,
+// and the peers wait for this rank.
 bool CallQueue::drive() {
   try {
     return drive_all();
@@ -229,8 +229,8 @@ bool CallQueue::drive_transfers() {
   return progress == PointToPoint::Progress::advanced;
 }
 
-// A thread that waits, and drives the operations meanwhile. When it stops waiting, for whatever
-// reason, the progress thread takes over the rest.
+// A thread that waits and drives the operations meanwhile. When it stops waiting for any reason,
+// the progress thread drives the remaining ones.
 class CallQueue::Waiting {
  public:
   explicit Waiting(CallQueue& queue) : queue_(queue) {
@@ -299,7 +299,7 @@ void CallQueue::await(RequestState& request, int timeout_ms) {
     if (drive_and_tell()) {
       return Polled::advanced;
     }
-    // Another thread may have completed the request, and notifies no waiter.
+    // Another thread may have completed the request without notifying this one.
     return request.done.load(std::memory_order_acquire) ? Polled::finished : Polled::idle;
   };
   Diagnosis& diagnosis = operations_.diagnosis();
@@ -399,7 +399,8 @@ void CallQueue::look_around_pending() {
   check_deadlines();
 }
 
-// Checks the limits of operations that no caller waits for; a waiting thread's Waiter has the time.
+// Checks the time limits of operations that no caller waits for. If a thread waits, its Waiter
+// checks the limit.
 void CallQueue::check_deadlines() {
   const auto waited = std::chrono::steady_clock::now() - progressed_at_;
   const double seconds = std::chrono::duration<double>(waited).count();

@@ -1,9 +1,9 @@
-// The asynchronous operations of a group. They queue here; a thread that waits drives them, or the
-// world's progress thread if no thread waits.
+// The asynchronous operations of a group. Operations are queued here. A waiting thread drives them;
+// if no thread waits, the world's progress thread does.
 //
-// Collectives run one after the other in the order of the calls, which is the same on all ranks.
-// While nothing asynchronous is pending, a blocking call runs in its own thread without queue or
-// lock.
+// Collectives run one after another in the order of the calls, which is the same on all ranks.
+// While nothing asynchronous is pending, a blocking call runs in its own thread, without the queue
+// and without a lock.
 #pragma once
 
 #include <atomic>
@@ -33,9 +33,9 @@ class CallQueue final : public detail::RequestDriver, private Driven {
   CallQueue& operator=(const CallQueue&) = delete;
   ~CallQueue();
 
-  // A blocking call that runs alone: nothing asynchronous is pending, and a second thread that
-  // calls meanwhile is refused. Collectives and transfers share only the world and do not exclude
-  // each other. Converts to false if the call must be posted instead.
+  // A blocking call that runs alone: nothing asynchronous is pending, and a call that another
+  // thread makes meanwhile is refused. A collective and a transfer may run at the same time,
+  // because they share only the world. Converts to false if the call must be posted instead.
   class Alone {
    public:
     Alone(CallQueue& queue, Fabric::Use use);
@@ -52,8 +52,7 @@ class CallQueue final : public detail::RequestDriver, private Driven {
     std::atomic<bool>& used_;
     bool alone_ = false;
   };
-  // A blocking call uses the planner without the lock, so a thread that plans counts as pending
-  // meanwhile.
+  // Counts a planning thread as pending, because a blocking call uses the planner without the lock.
   class Planning {
    public:
     explicit Planning(CallQueue& queue);
@@ -73,13 +72,13 @@ class CallQueue final : public detail::RequestDriver, private Driven {
   void on_done(RequestState& request, std::function<void(const Error*)> tell) override;
   detail::Received received(const RequestState& request) const override;
   [[noreturn]] void refuse_second_thread() const;
-  // Returns the limit of a call that asks for `timeout_ms`; a negative value means the world's
+  // Returns the time limit of a call with this `timeout_ms`; a negative value selects the world's
   // limit.
   int effective_timeout(int timeout_ms) const;
 
  private:
   class Waiting;
-  // As wait(), but leaves the error to the caller.
+  // As wait(), but does not throw the error that ended the operation.
   void await(RequestState& request, int timeout_ms);
   // Counts an operation as pending. Throws if a blocking call runs alone.
   void announce(const std::atomic<bool>& used);
@@ -111,7 +110,7 @@ class CallQueue final : public detail::RequestDriver, private Driven {
   std::deque<std::shared_ptr<RequestState>> queue_;    // collectives; the first one runs
   bool running_ = false;                               // the first has begun
   std::vector<std::shared_ptr<RequestState>> moving_;  // sends and receives
-  // The lowest time limit in moving_ (0: none). May be too low: it is not raised when an operation
+  // Lower bound of the time limits in moving_ (0: no limits). It is not raised when an operation
   // ends.
   int least_limit_ms_ = 0;
   std::atomic<int> pending_ = 0;

@@ -16,7 +16,8 @@ double seconds(const std::atomic<std::uint64_t>& ns) {
 }  // namespace
 
 void CallTotals::add_wait(std::size_t rank, std::uint64_t ns) noexcept {
-  // An observer who reads between the two finds less than there is, which a counter can correct.
+  // An observer that reads between the two stores finds too small a number, which a counter can
+  // correct.
   counts_.since_ns.store(0, std::memory_order_relaxed);
   counts_.waited_ns.store(counts_.waited_ns.load(std::memory_order_relaxed) + ns,
                           std::memory_order_release);

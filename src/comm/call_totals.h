@@ -1,5 +1,5 @@
-// The cost of one kind of call to a rank since its group was made. One thread at a time writes; any
-// thread may read.
+// The cost of one kind of call to a rank, since the rank's group was made. One thread at a time
+// writes; any thread may read.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ class CallTotals {
     add_bytes(bytes);
   }
   void add_bytes(std::size_t bytes) noexcept { add(counts_.bytes, bytes); }
-  // Counts a short blocking call. Returns true if this call is to be timed.
+  // Counts a short blocking call. Returns true if the caller should time this call.
   bool add_short_call() noexcept {
     add(counts_.short_calls, 1);
     // The first call is not typical: it touches new pages and builds programs.

@@ -17,20 +17,22 @@ namespace unisono::comm {
 namespace {
 
 constexpr int kLeastConnectMs = 1000;
-// If a rank leaves because a rank on its host has died, it keeps answering for this long. Ranks on
-// other hosts detect deaths by themselves, and could not tell which of two ranks died first.
+// Time for which a rank keeps answering after it leaves because a rank on its host has died. Ranks
+// on other hosts detect deaths themselves; without this delay they could not tell which of the two
+// ranks died first.
 constexpr int kFarewellMs = 500;
-// Time for peers to receive the last message of a rank that knows which rank is dead.
+// Time for peers to receive the last message of a rank that reports which rank is dead.
 constexpr int kLastMessageMs = 500;
 
-// Allows at least kLeastConnectMs, so that a set-up that is nearly complete can finish.
+// Returns the remaining time, at least kLeastConnectMs, so that a set-up that is nearly complete
+// can finish.
 int left_ms(const Deadline& deadline) {
   const int ms = deadline.left_ms();
   return ms < 0 ? 0 : std::max(ms, kLeastConnectMs);
 }
 
-// Joins the ranks on this host, if there are several hosts. The meeting's acceptor outlives the
-// result.
+// Joins the ranks on this host if the job has several hosts. The meeting's acceptor must outlive
+// the result.
 std::unique_ptr<LocalWorld> join_host(const ConnectOptions& here, const NetMeeting& meeting) {
   try {
     return LocalWorld::join(here, RankNames(meeting.hosts.here()), watch_host(meeting));
@@ -42,8 +44,8 @@ std::unique_ptr<LocalWorld> join_host(const ConnectOptions& here, const NetMeeti
   }
 }
 
-// Connected ranks on other hosts may have finished connecting, and wait for this rank in their
-// world.
+// Reports a death to connected ranks on other hosts. They may have finished connecting and wait for
+// this rank in their world.
 void tell_of_a_death(transport::Network& connected, std::uint32_t epoch, const Error& error) {
   const int dead = error.context().peer;
   connected.begin_epoch(epoch);

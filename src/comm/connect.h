@@ -12,11 +12,11 @@ namespace unisono::comm {
 
 // Blocks until all ranks have joined. Errors: those of Communicator::connect().
 std::shared_ptr<World> connect(const ConnectOptions& options);
-// Makes a larger world from this one's ranks and new ranks that connect() with the first job's
-// name.
+// Makes a larger world from this world's ranks and new ranks. The new ranks call connect() with the
+// name of the first job.
 std::shared_ptr<World> grow(const World& world, int size, const std::string& address);
 
-// Returns true to give up while ranks connect; replaces ConnectOptions::interrupted.
+// Returns true if connecting must stop; replaces ConnectOptions::interrupted.
 using Interrupted = std::function<bool()>;
 std::shared_ptr<World> meet_here(Setup setup, const Deadline& deadline,
                                  Interrupted interrupted = nullptr);

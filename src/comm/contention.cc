@@ -15,29 +15,32 @@ namespace {
 
 using Clock = CoreContention::Clock;
 
-// A round of yields among eight ranks on two cores that only wait for each other takes about 10 us.
+// Yields that take longer than this suggest contention. One round of yields among eight ranks on
+// two cores that only wait for each other takes about 10 us.
 constexpr Clock::duration kLongYield = std::chrono::microseconds(200);
-// A slice takes about 3 ms.
+// First pause between two probes. A time slice takes about 3 ms.
 constexpr Clock::duration kFirstPause = std::chrono::milliseconds(20);
 constexpr Clock::duration kLongestPause = std::chrono::milliseconds(500);
-// Threads that sleep and wake are away only for moments.
+// Threads that sleep and wake leave the core only for moments.
 constexpr int kCalm = 4;
-// Programs that seldom take a whole slice are not worth a sleep in every wait. Linux divides a core
-// between sessions and containers first, so ranks yield quickly among themselves until another
-// session's turn comes. For four ranks on two cores beside two computing ranks in another session,
-// 8 B took 15 us on average with this rule and 26 us when each such turn caused sleeping.
+// If programs seldom take a whole slice, sleeping in every wait would cost more than it saves.
+// Linux first divides a core between sessions and containers, so ranks of one session yield quickly
+// among themselves until another session's turn comes. For four ranks on two cores beside two
+// computing ranks in another session, 8 B took 15 us on average with this rule, and 26 us without
+// it, when each such turn caused sleeping.
 constexpr int kSeldom = 100;
 // A single count of runnable threads may include a launcher or a daemon that woke for a moment.
-// With three confirmations, four ranks on two cores with nothing beside them took 0.96 of the time
-// (43 calls and sizes, medians of five, one run).
+// With three confirmations, four ranks alone on two cores took 0.96 of the time (43 calls and
+// sizes, medians of five, one run).
 constexpr int kConfirmed = 3;
-// With short slices yielding is quick even beside others. So "off" means little until contention is
-// also off with the usual slices.
+// Time for which slices stay short after contention ends. With short slices a yield is quick even
+// beside other programs, so contention counts as over only if yields stay quick with the usual
+// slices.
 constexpr Clock::duration kKept = std::chrono::seconds(1);
 
 }  // namespace
 
-// "0.81 0.64 0.60 3/512 12345": three run.
+// Parses a line such as "0.81 0.64 0.60 3/512 12345", in which three threads are runnable.
 int runnable_threads() noexcept {
   const UniqueFd file(::open("/proc/loadavg", O_RDONLY | O_CLOEXEC));
   std::array<char, 128> text{};

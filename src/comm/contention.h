@@ -1,7 +1,7 @@
-// Detects that other programs compute on this rank's cores, from the time that yielding takes. If
-// they do, a waiting thread should sleep at once: a thread that is woken gets its core soon, a
-// thread that yields waits for whole time slices of the others, and a thread that spins uses up its
-// own slice.
+// Detects other programs that compute on this rank's cores, from the time that a yield takes.
+// Beside such programs, a waiting thread should sleep at once. A thread that is woken gets its core
+// soon, a thread that yields waits for whole time slices of the others, and a thread that spins
+// uses up its own slice.
 #pragma once
 
 #include <atomic>
@@ -16,30 +16,30 @@ namespace unisono::comm {
 // Returns the number of runnable threads on this machine; 0: unknown.
 int runnable_threads() noexcept;
 
-// Any thread may use one. Concurrent reports may get lost; the next report corrects that.
+// Any thread may use this object. A concurrent report may get lost; the next report corrects that.
 class CoreContention {
  public:
   using Clock = std::chrono::steady_clock;
   using Count = int (*)() noexcept;
 
-  // `own`: the threads that share these cores and wait for each other, which are no reason to
-  // sleep: the number of this host's ranks if it exceeds the cores, else 0. `slice` changes the
-  // time slices of sleeping threads while contention is on.
+  // `own` is the number of threads that share these cores and wait for each other; they are no
+  // reason to sleep. It is the number of this host's ranks if there are more ranks than cores, and
+  // 0 otherwise. `slice` changes the time slices of threads that sleep while contention is on.
   explicit CoreContention(int own = 0, Count runnable = runnable_threads,
                           ShortSlices::Change slice = change_time_slice) noexcept
       : own_(own), runnable_(runnable), slices_(slice) {}
 
   int own() const noexcept { return own_; }
   bool is_on() const noexcept { return on_.load(std::memory_order_relaxed); }
-  // While contention is on: returns true if it is time to yield again, to see whether it still is.
-  // The intervals grow, so that the slices lost to probing stay a small part of the time.
+  // Returns true if contention is on and it is time to test it again with a yield. The intervals
+  // grow, so that the slices lost to these tests stay a small part of the time.
   bool wants_probe(Clock::time_point now) const noexcept {
     return now.time_since_epoch().count() >= probe_at_.load(std::memory_order_relaxed);
   }
-  // Records a yield. Returns true if it took long, for whatever reason.
+  // Records a yield. Returns true if the yield took long for any reason.
   bool gave_way(Clock::time_point from, Clock::time_point to) noexcept;
-  // The calling thread will sleep while contention is on: gives it short slices until contention
-  // has been off for a second.
+  // Call it before the thread sleeps while contention is on. Gives the calling thread short slices
+  // until contention has been off for a second.
   void shorten_slice() noexcept;
 
  private:

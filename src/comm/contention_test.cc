@@ -53,7 +53,7 @@ TEST_F(ContentionTest, IsProbedMoreAndMoreSeldomWhileItLasts) {
   }
   EXPECT_TRUE(contention.is_on());
   EXPECT_LT(probing, (now - begin) / 50);
-  // The pauses start short again.
+  // Pauses are short again after contention ends.
   now += 1s;
   for (int i = 0; i < 4; ++i) {
     give_way(1us);
@@ -118,7 +118,7 @@ TEST_F(ContentionTest, ThreadsKeepShortSlicesUntilItHasBeenOffForASecond) {
     give_way_to(3ms);
     beside.shorten_slice();
     EXPECT_EQ(changed, 1);
-    // With short slices yielding is quick beside others too.
+    // With short slices, yields are quick even beside other programs.
     for (int quick = 0; quick < 4; ++quick) {
       give_way_to(1us);
     }

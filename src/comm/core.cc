@@ -18,8 +18,8 @@ using comm::Fabric;
 
 namespace {
 
-// The caller of run_async() owns the lists of a v-form and may free them before the operation
-// begins.
+// Copies the counts and offsets of a v-form: the caller of run_async() owns them, and may free them
+// before the operation begins.
 void own_lists(RequestState& request) {
   Call& call = request.call;
   const std::span<const std::size_t>* spans[] = {&call.counts, &call.displs, &call.recv_counts,
@@ -108,7 +108,7 @@ void Core::run(const Call& call) {
   }
 }
 
-// `counted`: the call that this is a slice of; nullptr: this is the whole call.
+// `counted` is the whole call if this is a slice of it; nullptr if this is the whole call.
 void Core::run_here(const Call& call, const std::shared_ptr<const comm::Prepared>* counted) {
   if (const comm::CallQueue::Alone alone(*queue_, Fabric::Use::collectives); alone) {
     const comm::Prepared& prepared = *planner_->find(call);
@@ -157,7 +157,7 @@ std::unique_ptr<PlanState> Core::plan(const Call& call) {
   plan->core = shared_from_this();
   plan->prepared = planner_->find(call);
   plan->call = call;
-  // The plan has copied what it needs of the lists, which belong to the caller.
+  // The plan has copied the parts of the lists that it needs; the lists belong to the caller.
   plan->call.counts = plan->call.displs = {};
   plan->call.recv_counts = plan->call.recv_displs = {};
   plan->call.algorithm = {};
@@ -228,8 +228,8 @@ void Core::transfer(std::span<comm::PendingTransfer> transfers, int timeout_ms) 
   }
 }
 
-// The user's handle keeps the core alive; the queue's does not, so that the core is never destroyed
-// in its own thread.
+// The user's handle keeps the core alive. The queue does not, so that the core is never destroyed
+// in its own progress thread.
 std::shared_ptr<RequestState> Core::post(const std::shared_ptr<RequestState>& request) {
   struct Handle {
     std::shared_ptr<RequestState> request;

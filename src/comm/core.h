@@ -1,4 +1,4 @@
-// A rank's end of a group: implements Communicator.
+// One rank's part of a group; implements Communicator.
 #pragma once
 
 #include <cstdint>
@@ -36,16 +36,16 @@ namespace unisono::detail {
 
 class Core final : public std::enable_shared_from_this<Core> {
  public:
-  // As comm::Group.
+  // The arguments are those of comm::Group.
   Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> segment,
        std::vector<int> members, int rank, std::uint64_t id);
   ~Core();
 
-  // Sets the functions that make slices of a long call, one for each of the world's helper threads.
-  // REQUIRES: there is at least one. Call it before any call of the user.
+  // Sets one function per helper thread of the world, which makes that thread's slice of a long
+  // call. REQUIRES: there is at least one function, and the user has not made a call yet.
   void take_helpers(std::vector<std::function<void(const Call& slice)>> helpers);
 
-  // Keeps `claim` as long as this object.
+  // Keeps `claim` alive as long as this object.
   void keep(std::shared_ptr<const void> claim) { claim_ = std::move(claim); }
 
   int rank() const noexcept;
@@ -62,7 +62,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   std::shared_ptr<RequestState> start_async(const PlanState& plan);
   std::shared_ptr<RequestState> transfer_async(const comm::PendingTransfer& transfer,
                                                int timeout_ms = -1);
-  // Runs one or more transfers at once and consumes them.
+  // Runs one or more transfers at the same time, and consumes them.
   void transfer(std::span<comm::PendingTransfer> transfers, int timeout_ms);
 
   // Implements Communicator::group().

@@ -13,7 +13,7 @@
 namespace unisono::detail {
 namespace {
 
-// Longer vectors gain nothing from one start less, and would pay for two copies.
+// Longer vectors are not fused: they gain nothing from one start fewer, and would need two copies.
 constexpr std::size_t kFuseBytes = 32768;
 
 std::size_t bytes_of(const Call& call) {
@@ -33,7 +33,7 @@ bool fuses_with(const RequestState& a, const RequestState& b) {
          a.prepared->algorithm == b.prepared->algorithm;
 }
 
-// One all_reduce over the packed vectors of several.
+// One all_reduce of several vectors, packed into one.
 struct Fused {
   std::vector<RequestState*> parts;
   std::vector<std::byte> packed;
@@ -57,7 +57,7 @@ struct Fused {
     call.count = bytes / size_of(call.dtype);
     return call;
   }
-  // Detects ranks that fuse different counts to the same total.
+  // Differs between ranks that fuse different counts, even if the totals are equal.
   std::uint64_t salt() const {
     Hash hash;
     for (const RequestState* part : parts) {

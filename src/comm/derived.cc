@@ -44,7 +44,7 @@ std::vector<int> in_order(const std::vector<Entry>& entries, int color) {
   return order;
 }
 
-// Runs a step that other ranks wait for. If it fails on this rank, all ranks are told.
+// Runs a step that other ranks wait for. If the step fails on this rank, notifies all ranks.
 template <typename Step>
 void or_tell_all(comm::World& world, const Step& step) {
   try {
@@ -86,7 +86,7 @@ std::shared_ptr<Core> split_off(Core& core, int color, int key) {
     }
     members.push_back(group.world_rank(member));
   }
-  // The first member on each host makes the segment.
+  // On each host, the first member makes the segment.
   const comm::Hosts& hosts = world.hosts();
   const comm::GroupLayout layout(static_cast<int>(hosts.local_of(members).size()));
   const auto first = static_cast<std::size_t>(std::distance(
@@ -210,7 +210,7 @@ std::shared_ptr<Core> subgroup(Core& core, std::span<const int> members, std::ui
     hash.add(static_cast<std::uint64_t>(member));
   }
   // An earlier group may have had the same id, but lanes between hosts need a number that was never
-  // used.
+  // used before.
   hash.add(world.rosters().count_made(hash.value()));
   const comm::GroupLayout layout(static_cast<int>(world.hosts().local_of(ranks).size()));
   auto segment =

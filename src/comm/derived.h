@@ -1,4 +1,4 @@
-// Communicators made from others: split groups, subgroups, and shrunk or grown worlds.
+// Communicators that are made from others: split groups, subgroups, and shrunk or grown worlds.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace unisono::detail {
 
-// The world's first group.
+// Makes the world's first group.
 std::shared_ptr<Core> core_of_world(std::shared_ptr<comm::World> world);
 
 // As in Communicator.

@@ -12,8 +12,8 @@ constexpr std::uint32_t kMantissaBits = 23;
 constexpr std::uint32_t kSpecialExponent = 255;
 constexpr unsigned kDigitBits = 32;
 constexpr std::int64_t kDigitMask = 0xFFFFFFFF;
-// The square of the smallest float is 2^-298. Two digits below it are zero, so that value() always
-// has digits to round.
+// The square of the smallest float is 2^-298. The two digits below it are always zero, so that
+// value() has digits to round.
 constexpr unsigned kZeroPlaces = 2 * kDigitBits;
 constexpr int kLowestPlace = -298 - static_cast<int>(kZeroPlaces);
 
@@ -76,8 +76,8 @@ void ExactSum::add(std::span<const float> values) {
   }
 }
 
-// A mantissa's square has 48 bits, so that one word can add 2^15 of them. Squares of one exponent
-// share a word, which costs one addition each.
+// A mantissa's square has 48 bits, so one word can hold the sum of 2^15 squares. Squares with the
+// same exponent share a word, so each square costs one addition.
 void ExactSum::add_squares(std::span<const float> values) {
   constexpr std::size_t kMost = std::size_t{1} << 15U;
   std::array<std::uint64_t, kSpecialExponent + 1> sums;
@@ -140,8 +140,8 @@ double ExactSum::value() const {
   while (top > 2 && rest.words_[top] == 0) {
     --top;
   }
-  // The highest 64 bits from the first that is set; the lowest of them is also set where any bit
-  // below is, so that the conversion rounds once.
+  // Takes the highest 64 bits, beginning with the first bit that is set. Also sets the lowest of
+  // these bits if any bit below them is set, so that the conversion rounds only once.
   const auto digit = [&](std::size_t at) { return static_cast<std::uint64_t>(rest.words_[at]); };
   std::uint64_t high = digit(top) << kDigitBits | digit(top - 1);
   if (high == 0) {

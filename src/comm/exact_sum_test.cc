@@ -1,4 +1,4 @@
-// ExactSum: the nearest double to the sum, whatever the order and the ranks.
+// ExactSum returns the double nearest to the sum, for any order and any number of ranks.
 #include "unisono/exact_sum.hpp"
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@
 namespace unisono::comm {
 namespace {
 
-// The same on all ranks, because both ends of a lane must cut messages alike.
+// Returns the same on all ranks, because both ends of a lane must cut messages in the same way.
 bool any_share_a_host(const Hosts& hosts, std::span<const int> members) {
   std::vector<bool> seen(static_cast<std::size_t>(hosts.count()), false);
   return std::any_of(members.begin(), members.end(), [&](int member) {

@@ -1,5 +1,5 @@
-// The transports of a world's groups: shared memory to ranks on this host, a network to the others.
-// The only place in comm that names a transport.
+// The transports of a world's groups: shared memory to ranks on this host, a network to all others.
+// No other file of comm names a transport.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ class Hosts;
 
 class Fabric {
  public:
-  // All arguments must outlive this object and its lanes. `network`: nullptr if there is one host.
+  // All arguments must outlive this object and its lanes. `network` is nullptr if there is one
+  // host.
   Fabric(const Hosts& hosts, const shm::ShmContext& host, transport::Network* network)
       : hosts_(hosts), host_(host), network_(network) {}
 

@@ -1,5 +1,5 @@
-// A group of a world as seen by this rank: its members, their shared memory and lanes, and what
-// each member is doing.
+// A group of a world as seen by this rank: its members, their shared memory and lanes, and each
+// member's current operation.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace unisono::comm {
 
 class Group {
  public:
-  // `members`: world ranks; this rank is members[rank]. `segment`: shared by the members on this
-  // host; nullptr: the first group, which uses the world's segment.
+  // `members` are world ranks; this rank is members[rank]. `segment` is shared by the members on
+  // this host; it is nullptr for the first group, which uses the world's segment.
   Group(std::shared_ptr<World> world, std::shared_ptr<shm::Mapping> segment,
         std::vector<int> members, int rank, std::uint64_t id);
 
@@ -29,7 +29,7 @@ class Group {
   const std::vector<int>& members() const noexcept { return records_.members(); }
   int world_rank(int rank) const noexcept { return records_.world_rank(rank); }
   std::string name(int rank) const { return records_.name(rank); }
-  // Counts a group that is split off. Returns its number, from 1.
+  // Counts a group that is split off from this one. Returns its number, from 1.
   std::uint32_t count_split() noexcept { return ++splits_; }
   int hosts() const;
   int host(int rank) const;
@@ -37,7 +37,7 @@ class Group {
   int ranks_here_below(int end) const;
 
   std::unique_ptr<transport::Transport> make_lanes(Fabric::Use use) const;
-  // Returns a writer for the events of one use; it is off if nothing is recorded.
+  // Returns a writer for the events of one use; the writer is off if nothing is recorded.
   trace::TraceWriter make_writer() const;
 
  private:

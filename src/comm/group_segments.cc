@@ -78,8 +78,8 @@ std::shared_ptr<shm::Mapping> GroupSegments::meet(std::span<const int> members, 
   return mapping;
 }
 
-// A rank that was told of an error may have left before this rank looks; then this rank reports
-// that error.
+// Runs send(). If another rank received an error, it may have left before this rank looks; then
+// this rank reports that error.
 bool GroupSegments::sent(const std::function<bool()>& send) {
   try {
     return send();
@@ -92,7 +92,7 @@ bool GroupSegments::sent(const std::function<bool()>& send) {
   }
 }
 
-// `peer`: its number on this host.
+// `peer` is the other rank's number on this host.
 void GroupSegments::wait_for(int peer, int timeout_ms, const std::function<bool()>& met) {
   const Deadline deadline = Deadline::of_timeout(timeout_ms);
   while (!met()) {

@@ -1,5 +1,5 @@
-// The shared memory of new groups: on each host one member makes it and the other members map it.
-// All ranks here are world ranks.
+// The shared memory of new groups: on each host, one member makes it and the other members map it.
+// All ranks in this file are world ranks.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +25,13 @@ class GroupSegments {
                 Rosters& rosters)
       : hosts_(hosts), host_(host), watch_(watch), abort_(abort), rosters_(rosters) {}
 
-  // Makes a segment for `members`. Sets `number`, by which the other members take it.
+  // Makes a segment for `members`. Sets `number`, with which the other members take the segment.
   std::shared_ptr<shm::Mapping> offer(std::span<const int> members, std::size_t bytes,
                                       std::uint64_t& number);
   std::shared_ptr<shm::Mapping> take(int offerer, std::uint64_t number);
-  // Shares a segment without an exchange: the first of `members` makes the segment of the group
-  // `id`, and the others wait for it for the given time (0: no limit). No member may be a thread of
-  // this process. Throws connection.
+  // Shares a segment without an exchange: the first of `members` makes the segment of group `id`,
+  // and the others wait for it, at most for the given time (0: no limit). All members must be in
+  // different processes. Throws connection.
   std::shared_ptr<shm::Mapping> meet(std::span<const int> members, std::size_t bytes,
                                      std::uint64_t id, int timeout_ms);
 

@@ -1,4 +1,4 @@
-// Makes the public handles, whose constructors belong to the library.
+// Makes the public handles; only the library can call their constructors.
 #pragma once
 
 #include <memory>

@@ -12,8 +12,8 @@ namespace unisono::comm {
 
 class HelperThreads {
  public:
-  // `spins`: an idle thread polls for work for a short time before it sleeps. Throws resource if
-  // the threads cannot be started.
+  // With `spins`, an idle thread polls for work for a short time before it sleeps. Throws resource
+  // if the threads cannot be started.
   HelperThreads(int helpers, bool spins);
   HelperThreads(const HelperThreads&) = delete;
   HelperThreads& operator=(const HelperThreads&) = delete;
@@ -21,9 +21,9 @@ class HelperThreads {
 
   int helpers() const noexcept { return static_cast<int>(threads_.size()); }
 
-  // Runs body(0) to body(parts - 1), each once: body(0) in this thread and the others in parts - 1
-  // helpers, which must exist. Returns when all have returned; `body` must not throw. While another
-  // thread uses the helpers, this thread runs all parts in order. Any thread.
+  // Calls body(0) to body(parts - 1) once each: body(0) in this thread, the others in parts - 1
+  // helpers, which must exist. Returns when all calls have returned; `body` must not throw. If
+  // another thread uses the helpers, this thread makes all calls in order. Any thread may call.
   template <typename Body>
   void run(int parts, const Body& body) noexcept {
     run_parts(
@@ -46,7 +46,7 @@ class HelperThreads {
 
   int looks_;  // polls before a thread sleeps
   std::atomic<bool> taken_{false};
-  // Written by the thread that has taken the helpers, before it gives out parts.
+  // Written by the thread that has taken the helpers, before it hands out parts.
   Invoke invoke_ = nullptr;
   const void* body_ = nullptr;
   bool stopping_ = false;

@@ -1,10 +1,10 @@
-// Cuts a long blocking collective into slices, one for each thread of the rank. The caller makes
-// the first slice in its own group; each helper thread makes one in a separate group of the same
+// Cuts a long blocking collective into slices, one per thread of the rank. The caller makes the
+// first slice in its own group. Each helper thread makes one slice in a separate group of the same
 // ranks.
 //
-// All ranks must cut alike, so the decision depends only on arguments that are the same on all
-// ranks, and on the profile, which must be the same too. The result must not depend on the cut:
-// sums are cut only if they are taken in rank order.
+// All ranks must cut in the same way. Therefore the decision depends only on arguments that are
+// equal on all ranks, and on the profile, which must be equal as well. The result must not depend
+// on the cut, so a sum is cut only if it is taken in rank order.
 #pragma once
 
 #include <atomic>
@@ -24,10 +24,10 @@ struct Prepared;
 
 class Helpers {
  public:
-  // Makes a call and throws what ends it.
+  // Makes a call. Throws the error that ends it.
   using Make = std::function<void(const Call& slice)>;
-  // `helpers`: one for each of `threads`, each in a group of its own with this group's ranks in the
-  // same order.
+  // `helpers` has one function for each of `threads`. Each function uses a group of its own, with
+  // this group's ranks in the same order.
   Helpers(WaitEnvironment& world, HelperThreads& threads, std::vector<Make> helpers, int rank,
           int ranks);
 
@@ -35,8 +35,9 @@ class Helpers {
   int slices_of(const Call& call) const noexcept;
   // Returns true if cutting does not change the result of the algorithm chosen for the whole call.
   static bool may_cut(const Call& call, const Prepared& whole) noexcept;
-  // `first` makes the first slice. Throws the error that ended the call; such an error has also
-  // ended the world. Returns false if another thread is in such a call.
+  // Makes the call in slices; `first` makes the first one. Throws the error that ended the call;
+  // such an error has also ended the world. Returns false if another thread is already in such a
+  // call.
   bool run(const Call& call, const Prepared& whole, int slices, const Make& first);
 
  private:
@@ -46,8 +47,8 @@ class Helpers {
     Call call;
     std::exception_ptr error;
   };
-  // Returns the call with a copy of its input, for slices that would otherwise read what others
-  // write.
+  // Returns the call with a copy of its input. Needed if a slice would otherwise read memory that
+  // another slice writes.
   Call set_aside(const Call& call);
 
   WaitEnvironment& world_;

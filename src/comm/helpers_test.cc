@@ -65,7 +65,7 @@ TEST_P(HelpedCalls, MoveEveryElement) {
     comm.all_gather(mine, all);
     comm.all_gather(own(gathered_in_place), gathered_in_place);
     comm.all_to_all(pairs, turned);
-    // In place on one rank only: both ranks must cut the call.
+    // Only one rank calls in place; even so, both ranks must cut the call.
     rank == 0 ? comm.all_to_all(turned_in_place, turned_in_place)
               : comm.all_to_all(pairs, turned_in_place);
     comm.broadcast(rooted, comm.size() - 1);
@@ -163,7 +163,8 @@ TEST_P(HelpedCalls, HaveTheBitsOfOneThread) {
   expect_the_same_bits<float>(ranks(), threads(), count(), "reproducible");
 }
 
-// A ring sums each part of the vector starting at another rank, so cutting would change the bits.
+// A ring starts the sum of each part of the vector at another rank, so cutting would change the
+// result's bits.
 TEST(HelpedAlgorithms, ThatSumInAnotherOrderAreNotCut) {
   expect_the_same_bits<float>(3, 4, 100'003, "ring");
 }
@@ -183,7 +184,7 @@ TEST(HelpedGroups, PartsOfTheWorldHaveHelpersToo) {
   });
 }
 
-// Two threads of each rank, with a communicator each, want the helpers at the same time.
+// Two threads per rank, each with its own communicator, want the helpers at the same time.
 TEST(HelpedGroups, TwoAtOnce) {
   on_ranks(2, 2, [](Communicator& comm) {
     Communicator other = comm.split(0, comm.rank());

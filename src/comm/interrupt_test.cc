@@ -1,5 +1,5 @@
-// ConnectOptions::interrupted: a rank that waits, in connect() or in an operation, is asked whether
-// to continue.
+// ConnectOptions::interrupted: a rank that waits in connect() or in an operation asks this function
+// whether it should give up.
 #include <gtest/gtest.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -73,7 +73,7 @@ void sleep_in_signal(int /*signal*/) {
   }
 }
 
-// Returns the error of shrink() and its duration in seconds; no error text if it succeeded.
+// Returns the error of shrink() (empty if it succeeded) and its duration in seconds.
 std::pair<std::string, double> said_by_shrink(Communicator& world) {
   const auto begin = std::chrono::steady_clock::now();
   std::string said;
@@ -85,7 +85,7 @@ std::pair<std::string, double> said_by_shrink(Communicator& world) {
   return {said, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
 }
 
-// No rank starts another agreement and waits for a rank that will not come.
+// After the interrupt, no rank may start another agreement and wait for a rank that will not come.
 TEST(Interrupt, OfRankZeroEndsShrinkForAll) {
   const std::string job = "interrupt-shrink-" + std::to_string(::getpid());
   is_asleep = may_wake = false;

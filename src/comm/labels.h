@@ -1,4 +1,4 @@
-// Labels that a program gives to its calls, for observers outside of the process.
+// Labels that a program gives to its calls, for observers outside the process.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ class World;
 // Sets the label of all calls of this rank, as Communicator::label() does.
 void set_label(World& world, std::string_view text);
 std::string label_of(World& world);
-// Returns the label of any rank; empty if it has none or is on another host.
+// Returns a rank's label; empty if the rank has none or is on another host.
 std::string label_of(World& world, int rank);
 // Sets the label of the calls on this group only.
 void set_group_label(Group& group, std::string_view text);

@@ -30,8 +30,8 @@ TEST(LateRanks, AreThoseThatHaveNotEnteredTheCollective) {
       EXPECT_EQ(error.code(), ErrorCode::timeout) << error.what();
     }
     const std::vector<int> late = reversed.late_ranks();
-    // The numbers are group ranks. The other waiting rank may or may not have reported its position
-    // on another host, depending on which of the two gives up first.
+    // The numbers are group ranks. The other waiting rank is on another host; depending on which
+    // rank gives up first, it may not have reported its position.
     EXPECT_EQ(std::count(late.begin(), late.end(), 2), 1);
     EXPECT_EQ(std::count(late.begin(), late.end(), 3), 1);
     EXPECT_EQ(std::count(late.begin(), late.end(), reversed.rank()), 0);

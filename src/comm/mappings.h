@@ -6,8 +6,9 @@
 
 namespace unisono::comm {
 
-// Returns why the pages of [begin, end) cannot be moved to shared memory: "it is mapped from
-// /data/x", "it is read-only", ... Empty: all of them are private, anonymous and writable.
+// Returns the reason why the pages of [begin, end) cannot be moved to shared memory, such as "it is
+// mapped from /data/x" or "it is read-only". Empty if all pages are private, anonymous and
+// writable.
 std::string why_not_adoptable(std::uintptr_t begin, std::uintptr_t end);
 
 }  // namespace unisono::comm

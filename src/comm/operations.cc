@@ -35,7 +35,7 @@ std::size_t bytes_of(const Prepared& prepared) noexcept {
   return std::max(prepared.extent.input, prepared.extent.output);
 }
 
-// As of flight_clock_ns().
+// Returns the time in the unit and epoch of flight_clock_ns().
 std::int64_t ns_of(WaitClock::Clock::time_point time) noexcept {
   return std::chrono::nanoseconds(time.time_since_epoch()).count();
 }
@@ -78,7 +78,7 @@ Operations::~Operations() {
     }
     return;
   }
-  // Data that peers have not read yet is in our slots, which other groups will reuse.
+  // Data that peers have not read yet is in this rank's slots, which other groups will reuse.
   const auto reclaim = [this] {
     const bool taken_back = lanes_->reclaim();
     const bool all = taken_back && (transfers_ == nullptr || transfers_->lanes->reclaim());
@@ -104,8 +104,8 @@ void Operations::start(const Prepared& prepared, const Call& call, std::uint64_t
   if (executor_->writer().on()) {
     record_begin(prepared);
   }
-  // Includes the signature of the previous call. Ranks that disagreed without noticing, as two
-  // roots of a broadcast do, notice in the next call, whatever it is.
+  // Includes the signature of the previous call. If two ranks disagreed in a call without noticing
+  // it (such as two roots of a broadcast), they notice it in the next call of any kind.
   latest_.signature = mix(prepared.signature ^ latest_.sequence ^ salt ^ mix(latest_.signature));
   write_record(group_.records().mine(), latest_.sequence, latest_.signature, prepared.record);
   std::byte* in = static_cast<std::byte*>(const_cast<void*>(call.in));
@@ -172,7 +172,7 @@ void Operations::run(const Prepared& prepared, const Call& call, const Prepared&
   if (executor_->poll() != Progress::finished) {
     wait(prepared, timeout_ms);
   }
-  // A peer that was told of an abort may have changed the memory that this rank read.
+  // A peer that received an abort may have changed the memory that this rank read.
   if (group_.world().membership().abort().is_set_meanwhile()) {
     throw_abort(&prepared);
   }
@@ -222,8 +222,8 @@ void Operations::note_idle() noexcept {
   accounts_.idle([this] { return late_rank(); }, flight_clock_ns);
 }
 
-// Returns the rank that the operation really waits for: the rank whose message is missing may
-// itself wait for a rank that has not entered, as in a ring.
+// Returns the rank that causes the wait. The rank whose message is missing may itself be waiting
+// for a rank that has not entered the call, as in a ring.
 int Operations::late_rank() const noexcept {
   const int missing = executor_->missing();
   if (missing < 0 || !has_entered(missing)) {
@@ -237,7 +237,7 @@ int Operations::late_rank() const noexcept {
   return missing;
 }
 
-// For ranks on other hosts, their messages are the latest information.
+// For ranks on other hosts, the latest information is in their messages.
 bool Operations::has_entered(int rank) const noexcept {
   const FlightRecorder* const recorder = group_.records().here(rank);
   return recorder == nullptr || recorder->entries[latest_.sequence % kFlightEntries].sequence.load(

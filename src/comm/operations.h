@@ -1,5 +1,5 @@
 // Runs a group's operations: one collective at a time, and its sends and receives. Not thread-safe:
-// a blocking call uses either part alone, or the queue uses both.
+// either one blocking call uses one of the two parts alone, or the queue uses both.
 #pragma once
 
 #include <cstddef>
@@ -35,39 +35,40 @@ class Operations {
   explicit Operations(Group& group);
   Operations(const Operations&) = delete;
   Operations& operator=(const Operations&) = delete;
-  // Waits briefly until the peers have read what was sent.
+  // Waits briefly until the peers have read the data that was sent.
   ~Operations();
 
   bool multicasts() const noexcept { return lanes_->limits().multicast; }
   Diagnosis& diagnosis() noexcept { return *diagnosis_; }
 
-  // A collective: begin(), poll() until it is finished, finish(). `salt` goes into its signature.
-  // `counted`: the whole call for the accounts, if this is a slice of it.
+  // A collective: call begin(), then poll() until it is finished, then finish(). `salt` becomes
+  // part of the signature. `counted` is the whole call, for the accounts, if this one is a slice.
   void begin(const Prepared& prepared, const Call& call, const Prepared& counted,
              std::uint64_t salt = 0);
   engine::Progress poll() noexcept;
-  // Tells the accounts that a caller waits and the latest poll found nothing, or something, to do.
+  // Tell the accounts that a caller waits, and that the latest poll found nothing to do (or
+  // something to do).
   void note_idle() noexcept;
   void note_progress() noexcept { accounts_.advanced(flight_clock_ns); }
   void finish(const Prepared& prepared, const Call& call);
-  // Runs begin(), poll() and finish(). timeout_ms 0: no limit.
+  // Runs begin(), poll() and finish(). timeout_ms 0 means no limit.
   void run(const Prepared& prepared, const Call& call, const Prepared& counted, int timeout_ms);
   const Diagnosis::Operation& latest() const noexcept { return latest_; }
   // Returns the cost of the calls so far. Any thread.
   Statistics statistics() const;
 
-  // A send or receive: begin(), poll_transfers() until it is finished, end(). `blocking`: the
-  // caller does nothing else until then.
+  // A send or receive: call begin(), then poll_transfers() until it is finished, then end().
+  // `blocking` means that the caller does nothing else until then.
   void begin(PendingTransfer& transfer, bool blocking);
   PointToPoint::Progress poll_transfers();
   // As PointToPoint::take_finished().
   PendingTransfer* take_finished();
   void end(const PendingTransfer& transfer);
   void run(std::span<PendingTransfer> transfers, int timeout_ms);
-  // Call it after poll_transfers() has failed.
+  // Throws the error of a transfer. REQUIRES: poll_transfers() has failed.
   void raise_transfer_fault();
 
-  // Returns the error that ended the world. `prepared`: the collective that fails with it.
+  // Returns the error that ended the world. `prepared` is the collective that fails with it.
   Error end(const Prepared* prepared);
 
  private:

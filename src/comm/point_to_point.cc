@@ -11,10 +11,10 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kShareBytes = 4096;
-// Bytes of an offer that one step fetches; meanwhile this rank serves nothing else.
+// Number of bytes of an offer that one step fetches. This rank serves nothing else during a step.
 constexpr std::size_t kFetchBytes = std::size_t{512} << 10;
-// After this many bytes to or from one rank poll() returns, so that a thread that wants to post
-// does not wait longer.
+// Number of bytes to or from one rank after which poll() returns, so that a thread that wants to
+// post waits no longer.
 constexpr std::size_t kPollBytes = std::size_t{256} << 10;
 // Returns "16 bytes of f32", or "16 bytes" for an unnamed type.
 std::string amount(std::size_t bytes, std::uint32_t type) {
@@ -79,7 +79,7 @@ void PointToPoint::post(PendingTransfer& transfer) {
   keep_busy(transfer.peer);
 }
 
-// A rank that sends to itself stores the message at once.
+// Stores a message from this rank to itself at once.
 void PointToPoint::send_to_self(PendingTransfer& transfer) {
   Stored stored{.tag = transfer.tag, .type = transfer.type};
   stored.data.assign(transfer.data, transfer.data + transfer.bytes);
@@ -338,7 +338,7 @@ PointToPoint::Progress PointToPoint::poll_receives(int peer_rank) {
   return result;
 }
 
-// Stores the next bytes of the incoming message; with nullptr they are fetched.
+// Stores the next bytes of the incoming message. If `data` is nullptr, fetches them.
 PointToPoint::Progress PointToPoint::take_data(int peer_rank, const std::byte* data,
                                                std::size_t bytes) {
   Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];

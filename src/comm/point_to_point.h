@@ -1,10 +1,11 @@
 // send and recv with tags, on lanes of their own.
 //
-// A short message is one lane message with the tag and the element type in its signature. A longer
-// one is an envelope (tag, type, bytes) followed by its data in as many lane messages as it needs.
-// The messages of a pair share one lane, in the order of the sends. If the next message's tag
-// matches no posted receive while other receives are posted, the message is stored. If no receive
-// is posted, it stays in the lane, so that a sender cannot fill the receiver's memory.
+// A short message is one lane message, whose signature contains the tag and the element type. A
+// longer message is an envelope (tag, type, bytes), followed by its data in as many lane messages
+// as needed. All messages between two ranks share one lane, in the order of the sends. If the next
+// message matches no posted receive, but other receives are posted, the message is stored. If no
+// receive is posted, the message stays in the lane, so that a sender cannot fill the receiver's
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +28,8 @@ struct RequestState;
 
 namespace unisono::comm {
 
-// A Dtype as its number plus one, which travels with a message. kAnyType: bytes that match any
-// type.
+// A Dtype's number plus one, which travels with a message. kAnyType stands for bytes, which match
+// any type.
 using ElementType = std::uint8_t;
 inline constexpr ElementType kAnyType = 0;
 constexpr ElementType element_type(Dtype dtype) noexcept {
@@ -36,7 +37,8 @@ constexpr ElementType element_type(Dtype dtype) noexcept {
 }
 
 struct PendingTransfer {
-  // Receives the notice of completion (take_finished()). nullptr: the poster polls instead.
+  // The request to notify on completion (take_finished()). If it is nullptr, the poster polls
+  // instead.
   detail::RequestState* owner = nullptr;
   bool send = false;
   int peer = 0;  // in a receive kAnySource until its message has come
@@ -56,7 +58,7 @@ struct PendingTransfer {
   std::size_t place = 0;            // its index among the owner's posted transfers
 };
 
-// A queue of transfers in the order of post(), linked through the transfers, so that posting
+// A queue of transfers in the order of post(). The transfers themselves hold the links, so posting
 // allocates nothing.
 class TransferQueue {
  public:
@@ -79,8 +81,8 @@ class TransferQueue {
   PendingTransfer* last_ = nullptr;
 };
 
-// Receives that wait for messages, by tag. Finding the first one of a tag costs the same however
-// many are posted.
+// Receives that wait for messages, by tag. The time to find the first receive of a tag does not
+// depend on the number of posted receives.
 class ReceiveQueues {
  public:
   bool empty() const noexcept { return size_ == 0; }
@@ -116,10 +118,11 @@ class ReceiveQueues {
     return found == by_tag_.end() ? nullptr : &found->second;
   }
 
-  // Number of empty queues to keep, because programs reuse their tags.
+  // Number of empty queues that are kept, because programs reuse their tags.
   static constexpr std::size_t kKeptTags = 64;
   std::unordered_map<int, TransferQueue> by_tag_;
-  // The queue of the latest receive: most programs have one at a time, and look nothing up.
+  // The queue of the latest receive. Most programs post one receive at a time, so they need no
+  // look-up.
   TransferQueue* latest_ = nullptr;
   int latest_tag_ = 0;
   std::size_t size_ = 0;
@@ -132,15 +135,15 @@ class PointToPoint {
                std::function<std::string(int)> name);
 
   // Transfers with one peer in one direction progress in the order of post(). If two receives match
-  // a message, it goes to the one that names its sender. A posted transfer must live until it has
+  // a message, the receive that names the sender gets it. A posted transfer must live until it has
   // finished.
   void post(PendingTransfer& transfer);
   enum class Progress : std::uint8_t { idle, advanced, failed };
   Progress poll();
   static bool finished(const PendingTransfer& transfer);
-  // Returns the next finished transfer that has an owner; nullptr if there is no further one.
+  // Returns the next finished transfer that has an owner; nullptr if there is none.
   PendingTransfer* take_finished() noexcept { return done_.empty() ? nullptr : &done_.pop(); }
-  // After failed: the fault and the peer that it concerns.
+  // After poll() has failed: the fault, and the peer that it concerns.
   const std::string& fault() const { return fault_; }
   int fault_peer() const { return fault_peer_; }
 
@@ -162,7 +165,7 @@ class PointToPoint {
     std::unordered_map<int, std::list<Stored>> stored = {};  // by tag, in the order of arrival
     std::vector<int> servable = {};  // tags of stored messages that a receive may match now
     bool busy = false;               // in busy_
-    // The message that is being received: into a receive, or into the store.
+    // The message that is being received, either into a posted receive or into the store.
     bool coming = false;
     std::size_t fetched = 0;  // bytes fetched of the lane's next message, if that is an offer
     PendingTransfer* receive = nullptr;
@@ -183,7 +186,8 @@ class PointToPoint {
   void note_finished(PendingTransfer& transfer) noexcept;
   PendingTransfer* take_wanted(int peer, int tag);
   void keep_busy(int peer);
-  // Sets the length of a receive to that of its message. Returns false if it does not fit.
+  // Sets the length of a receive to the length of its message. Returns false if the message does
+  // not fit.
   static bool fits(PendingTransfer& receive, std::size_t sent, std::uint32_t type) noexcept;
   Progress mismatch(int peer, const PendingTransfer& receive, std::size_t bytes,
                     std::uint32_t type);

@@ -13,7 +13,7 @@
 namespace unisono::comm {
 namespace {
 
-// Accepts every message, and holds all of them back until release.
+// Accepts every message, and holds all messages back until release.
 class Withholding : public transport::Transport {
  public:
   bool withholds = true;
@@ -62,7 +62,7 @@ TEST(PointToPoint, ASendHasNotFinishedBeforeItHasLeft) {
   }
 }
 
-// No receive matches the message when it begins, and one does before it has ended.
+// A receive that matches the message is posted after the message begins and before it ends.
 TEST(PointToPoint, AMessageThatIsStoredIsServedWhole) {
   const auto name = [](int rank) { return std::to_string(rank); };
   sim::SimNetwork network({.lane_slots = 2});  // of 4 KiB: it comes in parts
@@ -91,7 +91,7 @@ TEST(PointToPoint, AMessageThatIsStoredIsServedWhole) {
   EXPECT_FALSE(PointToPoint::finished(unrelated));
 }
 
-// Returns the fault of a receive of `room` bytes that meets a message of `sent`; "" if there is
+// Returns the fault of a receive of `room` bytes for a message of `sent` bytes; "" if there is
 // none.
 std::string fault_of(std::size_t sent, std::size_t room, bool exact, bool stored) {
   const auto name = [](int rank) { return std::to_string(rank); };
@@ -136,8 +136,8 @@ TEST(PointToPoint, RefusesAMessageThatDoesNotFit) {
   }
 }
 
-// Some hundred thousand receives of one tag, matched in another order than they were posted.
-// Quadratic work would not end within the test's time limit.
+// Some hundred thousand receives of one tag are matched in an order other than that of their posts.
+// With quadratic work the test would exceed its time limit.
 TEST(PointToPoint, AnyNumberOfPostedReceivesAndStoredMessagesIsServed) {
   constexpr std::size_t kCount = 200'000;
   const auto name = [](int rank) { return std::to_string(rank); };
@@ -196,8 +196,8 @@ TEST(PointToPoint, AnyNumberOfPostedReceivesAndStoredMessagesIsServed) {
   }
 }
 
-// A short message carries its type in its signature, a long one in its envelope, a stored one
-// there.
+// A short message carries its type in its signature, a long message in its envelope, and a stored
+// message in the store.
 TEST(PointToPoint, AReceiveOfAnotherTypeFailsAndOneWithoutATypeMatchesAny) {
   const auto name = [](int rank) { return "rank " + std::to_string(rank); };
   struct Case {

@@ -97,11 +97,12 @@ bool ProgressThread::drive_or_raise(bool& wanted) noexcept {
 
 void ProgressThread::run() {
   std::uint64_t seen = 0;
-  // The caller computes meanwhile, perhaps on this very core, and has priority. Yielding shows
-  // whether it does.
+  // The caller computes meanwhile, perhaps on this very core, and has priority. The duration of a
+  // yield shows whether it does.
   WaitPolicy policy = around_.wait_policy();
   policy.spin = std::min(policy.spin, 100);
-  // A separate one: callers that wait while nothing computes need not learn from it.
+  // This thread has its own CoreContention: callers that wait while nothing computes must not
+  // inherit its results.
   CoreContention contention(around_.contention().own());
   Waiter waiter(around_, 0, policy, contention);
   for (;;) {

@@ -1,6 +1,6 @@
-// The progress thread of a world: advances pending operations of its groups while no caller waits,
-// so that communication overlaps with computation. There is one thread, however many groups there
-// are.
+// The progress thread of a world. While no caller waits, it advances the pending operations of the
+// world's groups, so that communication overlaps with computation. There is one thread for any
+// number of groups.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@
 
 namespace unisono::comm {
 
-// Callbacks of ended operations, to be called without holding any lock.
+// Callbacks of operations that have ended; they must be called while no lock is held.
 using Finished = std::vector<std::function<void()>>;
 void tell(const Finished& finished);
 
@@ -43,20 +43,20 @@ class ProgressThread {
 
   // The first call starts the thread. Throws resource if the thread cannot be started.
   void add(Driven& group);
-  // Afterwards the thread does not touch the group. Must not be called from a callback in Finished
-  // of that group.
+  // Removes a group. Afterwards the thread does not touch the group. Must not be called from one of
+  // the group's own callbacks in Finished.
   void remove(Driven& group);
   // Returns the number of pending operations of all groups. Must not be called with the lock of a
   // group.
   int pending() const;
-  // A group wants driving now.
+  // Wakes the thread because a group wants driving now.
   void wake();
 
  private:
   void run();
   bool drive_all(bool& wanted);
-  // drive_pending() for the thread, which has no caller to catch an error: the error ends the world
-  // on all ranks.
+  // Calls drive_pending() for the thread. An error ends the world on all ranks, because the thread
+  // has no caller that could catch it.
   bool drive_or_raise(bool& wanted) noexcept;
 
   WaitEnvironment& around_;

@@ -35,8 +35,8 @@ std::size_t whole_pages(std::size_t bytes) {
 }
 
 // Turns the pages into ordinary memory with the same contents at the same address, one piece at a
-// time, so that the copy stays in a cache. mremap() would avoid the second copy, but memory hooks
-// of other libraries (UCX 1.13) pass on only four of its arguments and lose the target address.
+// time, so that each copy stays in a cache. mremap() would avoid the second copy; but memory hooks
+// of other libraries (UCX 1.13) pass on only four of its arguments, and so lose the target address.
 void give_back(std::byte* base, std::size_t bytes) noexcept {
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   constexpr int kOrdinary = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -76,8 +76,8 @@ RegionState::~RegionState() {
   if (adopted) {
     give_back(base, bytes);
   }
-  // In a failed world, other threads of the process may still be reading the memory. Other
-  // processes keep their own mappings (LocalHost::drain_announcements()).
+  // In a failed world, other threads of this process may still be reading the memory. Other
+  // processes are safe, because they have their own mappings (LocalHost::drain_announcements()).
   if (shared != nullptr && world->membership().abort().is_set() && has_ranks_beside(*world)) {
     world->host().memory().process().keep(std::move(shared));
   }

@@ -26,17 +26,18 @@ struct RegionState {
   std::size_t bytes = 0;
   std::size_t usable = 0;  // the bytes that an allocation asked for
   bool adopted = false;
-  // The other ranks of this process read this mapping: allocated memory itself, or a second mapping
-  // of adopted memory, which its owner may free. nullptr: no other rank of this process needs it.
+  // The mapping that other ranks of this process read: for allocated memory the memory itself; for
+  // adopted memory a second mapping, because the owner may free the memory. nullptr if no other
+  // rank of this process needs it.
   std::unique_ptr<shm::Mapping> shared;
 };
 
-// As Communicator::allocate() and register_buffer().
+// Implement Communicator::allocate() and register_buffer().
 std::unique_ptr<RegionState> allocate(const std::shared_ptr<comm::World>& world, std::size_t bytes);
 std::unique_ptr<RegionState> adopt(const std::shared_ptr<comm::World>& world,
                                    std::span<std::byte> memory);
 
-// As Communicator::place_of() and peer_memory(). `rank`: a world rank; -1: none.
+// Implement Communicator::place_of() and peer_memory(). `rank` is a world rank, or -1 for none.
 SharedPlace place_of(comm::World& world, const void* data, std::size_t bytes);
 const std::byte* peer_memory(comm::World& world, int rank, const SharedPlace& place,
                              std::size_t bytes);

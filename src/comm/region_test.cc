@@ -50,7 +50,7 @@ struct Scene {
   std::atomic<int> wrong = 0;
 };
 
-// The first reader holds its operand until the peer has freed its memory.
+// The first reader keeps its operand in use until the peer has freed its memory.
 void combine(void* inout, const void* in, std::size_t count, void* context) {
   Scene& scene = *static_cast<Scene*>(context);
   if (!scene.somebody_reads.exchange(true)) {
@@ -97,7 +97,7 @@ TEST(Region, AdoptedMemoryIsFreedWhileAThreadReadsIt) {
   free_while_read(adopted);
 }
 
-// peer_memory() promises less, but its readers cannot know of a failure in time either.
+// peer_memory() does not promise this, but its readers cannot learn of a failure in time either.
 TEST(Region, OfAPeerStaysReadableInAFailedWorld) {
   testing::SharedEvent found;
   testing::SharedEvent freed;

@@ -1,4 +1,4 @@
-// The states behind the public handles: an operation in progress, a plan, a region.
+// The states behind the public handles: an operation in progress, a plan, and a region.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ namespace unisono::detail {
 
 struct RequestState;
 
-// The message of a receive.
+// Properties of a received message.
 struct Received {
   int source = kAnySource;  // kAnySource: none has come
   std::size_t bytes = 0;
@@ -34,8 +34,8 @@ class UNISONO_PRIVATE RequestDriver {
  public:
   // Throws the error that ended the operation.
   virtual void wait(RequestState& request, int timeout_ms) = 0;
-  // Waits if no caller can catch an error: prints the error on stderr, unless the program has
-  // already received the error that ended all operations.
+  // As wait(), when no caller can catch an error: prints the error on stderr, unless the program
+  // has already received the error that ended all operations.
   virtual void drop(RequestState& request) noexcept;
   virtual bool test(RequestState& request) = 0;
   virtual void on_done(RequestState& request, std::function<void(const Error*)> tell) = 0;

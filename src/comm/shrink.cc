@@ -18,30 +18,31 @@
 namespace unisono::comm {
 namespace {
 
-// If a rank dies while the others connect, they notice after this time and agree again.
+// If a rank dies while the others connect, they notice it after this time, and agree again.
 constexpr int kMeetMs = 5000;
-// Time that a rank may take to come although its connection was closed.
+// Time for which a rank may still come after its connection was closed.
 constexpr int kEndedMs = 100;
 constexpr int kPartedMs = 1000;
 
 constexpr unsigned kLookUs = 200;
-// The tag with which ranks on different hosts tell each other that they have connected to all.
+// The tag with which ranks on different hosts report to each other that they have connected to all
+// ranks.
 constexpr std::uint64_t kMeeting = Hash().add("meeting").value();
 
-// Not for aborted: then a rank was interrupted, and will not connect again.
+// Returns false for `aborted`, because an interrupted rank will not connect again.
 bool may_try_again(const Error& error) {
   return error.code() == ErrorCode::connection || error.code() == ErrorCode::peer_lost ||
          error.code() == ErrorCode::timeout;
 }
 
-// Returns true if the peer's system closed the connection, as far as that is visible. The
-// connection of a living process stays open.
+// Returns true if this loss shows that the peer's system closed the connection. The connection of a
+// living process stays open.
 bool is_closed(const transport::Loss& loss) {
   using Kind = transport::Loss::Kind;
   return loss.kind == Kind::closed || loss.kind == Kind::reset || loss.kind == Kind::broken;
 }
 
-// One agreement on the ranks that continue, followed by connecting them.
+// One agreement on the ranks that continue, and the attempt to connect them.
 class ShrinkAttempt {
  public:
   ShrinkAttempt(World& world, const Deadline& deadline, bool quorum);
@@ -57,7 +58,8 @@ class ShrinkAttempt {
   Setup setup() const;
   bool has_given_up(int place, World& fresh, bool& is_settled) const;
   void await_others(World& fresh, const Deadline& deadline) const;
-  // Called while the ranks connect. The new world may outlive this object, and must not call it.
+  // Returns the function that is called while the ranks connect. The new world keeps this function
+  // and may outlive this object; the function then returns false.
   Interrupted interrupted();
 
   World& world_;
@@ -66,8 +68,8 @@ class ShrinkAttempt {
   Survivors survivors_;          // of the last meeting over the network
   std::vector<int> ranks_ = {};  // the ranks that continue
   std::uint64_t mark_ = 0;       // identifies the answer
-  // Ranks on other hosts whose connection does not show whether they live; they may come over
-  // another one.
+  // Ranks on other hosts whose old connection does not show whether they live. They may come over
+  // another connection.
   std::set<int> unsettled_ = {};
   const std::shared_ptr<ShrinkAttempt*> alive_ = std::make_shared<ShrinkAttempt*>(this);
 };
@@ -141,8 +143,8 @@ std::shared_ptr<World> ShrinkAttempt::run_across() {
 
 Rules ShrinkAttempt::rules() {
   const int left = deadline_.left_ms();
-  // A rank that received an answer and then died may have continued before, and others with it; but
-  // not from a meeting that this rank has given up.
+  // A rank that received the answer and then died may have continued before its death, and others
+  // with it. It cannot have continued if it had given up the meeting.
   const auto is_gone = [this, mark = mark_](int one) {
     const HostAgreement& agreement = world_.membership().agreement();
     const auto meeting = [&] { return agreement.meeting_of(world_.hosts().local(one), mark); };
@@ -156,8 +158,8 @@ Rules ShrinkAttempt::rules() {
           .quorum = quorum_};
 }
 
-// Returns true if a rank's process has ended, as far as the ending world knew when it last
-// listened.
+// Returns true if a rank's process has ended, according to the last messages that the old world
+// received.
 bool ShrinkAttempt::has_ended(int rank) const {
   if (world_.hosts().is_here(rank)) {
     return world_.membership().watch().is_dead_here(rank);
@@ -188,8 +190,9 @@ Interrupted ShrinkAttempt::interrupted() {
   };
 }
 
-// Throws if connecting is in vain because a rank has died and the others would wait for it until
-// the time limit. This is not an interruption, which would end shrink() on all ranks.
+// Returns true if the user interrupts. Throws if connecting is in vain, because a rank has died and
+// the others would wait for it until the time limit. This case is an error and not an interruption,
+// because an interruption would end shrink() on all ranks.
 bool ShrinkAttempt::is_interrupted() {
   const ConnectOptions& options = world_.options();
   if (options.interrupted != nullptr && options.interrupted()) {
@@ -229,8 +232,8 @@ Setup ShrinkAttempt::setup() const {
                        .first_ranks = std::move(first_ranks)}};
 }
 
-// Checks rank `place` of the new world. Returns true if it is alive and could not connect to the
-// others.
+// Checks the rank at `place` of the new world. Returns true if the rank is alive but could not
+// connect to the others.
 bool ShrinkAttempt::has_given_up(int place, World& fresh, bool& is_settled) const {
   const int one = ranks_[static_cast<std::size_t>(place)];
   const bool ended = has_ended(one);  // first, as in await_others()
@@ -246,9 +249,9 @@ bool ShrinkAttempt::has_given_up(int place, World& fresh, bool& is_settled) cons
   return !is_settled && (fresh.network()->loss_of(place) || fresh.network()->has_left(place));
 }
 
-// This rank has the new world; it is valid for all ranks once all of them confirm it. After that no
-// rank goes back, so a rank that dies before all ranks have confirmed is no reason to go back
-// either. A rank that cannot get this far stays alive and reports that; then no rank has continued.
+// Waits until all ranks confirm the new world, which this rank already has. A rank that has
+// confirmed never goes back; so if a rank dies before all have confirmed, the others do not go back
+// either. A rank that cannot connect stays alive and reports that; then no rank has continued.
 void ShrinkAttempt::await_others(World& fresh, const Deadline& deadline) const {
   world_.membership().agreement().end_meeting(mark_);
   RemoteRecords* const records = fresh.remote_records();

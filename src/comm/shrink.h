@@ -10,8 +10,8 @@
 namespace unisono::comm {
 
 // Returns a world of the remaining ranks, in their old order. Blocks until every other rank has
-// called too or is known to be gone, for at most `timeout_ms` (0: no limit; negative: as long as
-// for connecting). Errors: evicted. `world` must outlive the call; it ends on all ranks.
+// also called or is known to be gone, but at most for `timeout_ms` (0: no limit; negative: the
+// limit for connecting). Errors: evicted. `world` ends on all ranks, and must outlive the call.
 std::shared_ptr<World> shrink(World& world, int timeout_ms, bool quorum);
 
 }  // namespace unisono::comm

@@ -31,7 +31,7 @@ Slice slice_of(std::size_t count, Dtype dtype, int movers, int thread) {
   const std::size_t lines = count / line;
   const auto number = static_cast<std::size_t>(thread);
   const auto of = static_cast<std::size_t>(movers);
-  // The first threads take one more line if the lines do not divide evenly.
+  // If the lines do not divide evenly, the first threads take one more line each.
   const auto begin = [&](std::size_t i) { return lines / of * i + std::min(i, lines % of); };
   const std::size_t first = begin(number) * line;
   const std::size_t end = number + 1 == of ? count : begin(number + 1) * line;

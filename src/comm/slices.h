@@ -1,4 +1,4 @@
-// Computes the part of a call that each thread of a team makes.
+// Computes each thread's part of a call that a team of threads makes.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ struct Slice {
   std::size_t count = 0;
 };
 
-// Returns how many of `threads` threads move a vector, or one rank's part, of `count` elements.
+// Returns how many of `threads` threads move a vector (or one rank's part) of `count` elements.
 int movers_of(std::size_t count, Dtype dtype, int threads);
-// Returns the slice of thread `thread` of `movers`; empty for later threads. All slices except the
-// last one are whole cache lines.
+// Returns the slice of thread `thread`; empty if `thread` is not below `movers`. All slices except
+// the last one are whole cache lines.
 Slice slice_of(std::size_t count, Dtype dtype, int movers, int thread);
 
-// Storage for the counts and offsets of one thread's slice of the parts of n ranks.
+// Storage for the counts and offsets of one thread's slice of n ranks' parts.
 struct Parts {
   explicit Parts(int ranks)
       : counts(static_cast<std::size_t>(ranks)), displs(static_cast<std::size_t>(ranks)) {}

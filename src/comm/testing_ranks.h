@@ -1,4 +1,4 @@
-// Runs ranks as threads, on one host or as UNISONO_TEST_WORLD says.
+// Runs ranks as threads, on one host or on the hosts that UNISONO_TEST_WORLD describes.
 #pragma once
 
 #include <gtest/gtest.h>

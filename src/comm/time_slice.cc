@@ -9,7 +9,8 @@
 namespace unisono::comm {
 namespace {
 
-// The first version of `struct sched_attr`; the kernel's header for it clashes with <sched.h>.
+// The first version of `struct sched_attr`. The kernel's header is not used because it conflicts
+// with <sched.h>.
 struct Attributes {
   std::uint32_t size = sizeof(Attributes);
   std::uint32_t policy = 0;
@@ -22,7 +23,8 @@ struct Attributes {
 };
 static_assert(sizeof(Attributes) == 48);
 
-// Another process may have reused the number of a thread that has ended.
+// Returns true if the thread belongs to this process. Another process may have reused the number of
+// a thread that has ended.
 bool is_here(int thread) noexcept {
   return ::syscall(SYS_tgkill, ::getpid(), thread, 0) == 0;
 }
@@ -34,7 +36,7 @@ std::uint64_t change_time_slice(int thread, std::uint64_t ns) noexcept {
   if (!is_here(thread) || ::syscall(SYS_sched_getattr, thread, &now, sizeof(now), 0) != 0) {
     return 0;
   }
-  // 0 on kernels without time slices.
+  // The runtime is 0 on kernels without time slices.
   const std::uint64_t before = now.runtime;
   if (now.policy != SCHED_OTHER || before == 0 || before == ns) {
     return 0;

@@ -1,6 +1,6 @@
 // Short time slices for threads that wait while others compute on their cores. Linux 6.12 and newer
-// runs a thread with short slices sooner when it wakes, without giving it a larger share of the
-// core. Older kernels ignore the setting.
+// runs such a thread sooner when it wakes, without giving it a larger share of the core. Older
+// kernels ignore the setting.
 #pragma once
 
 #include <array>
@@ -10,15 +10,16 @@
 
 namespace unisono::comm {
 
-// Sets the time slice, in nanoseconds, of a thread of this process. Returns the previous one, or 0
-// if it was not changed: an older kernel, an unusual scheduling class, or a thread that has ended.
+// Sets the time slice, in nanoseconds, of a thread of this process. Returns the previous slice.
+// Returns 0 if the slice was not changed: the kernel is older, the scheduling class is unusual, or
+// the thread has ended.
 std::uint64_t change_time_slice(int thread, std::uint64_t ns) noexcept;
 
-// The threads that have short slices until give_back(). Any threads may use it.
+// The threads that have short slices until give_back(). Any thread may use it.
 class ShortSlices {
  public:
   using Change = std::uint64_t (*)(int thread, std::uint64_t ns) noexcept;
-  // The shortest that Linux gives.
+  // The shortest slice that Linux grants.
   static constexpr std::uint64_t kNs = 100'000;
 
   explicit ShortSlices(Change change) noexcept : change_(change) {}
@@ -26,7 +27,7 @@ class ShortSlices {
   ShortSlices& operator=(const ShortSlices&) = delete;
   ~ShortSlices() { give_back(); }
 
-  // Shortens the calling thread's slices. Threads beyond the table's capacity keep theirs.
+  // Shortens the calling thread's slices. If the table is full, the thread keeps its usual slices.
   void take(int thread) noexcept;
   // Restores the slices of all threads.
   void give_back() noexcept;

@@ -15,8 +15,8 @@
 namespace unisono {
 namespace {
 
-// Is the tree over the leaves of ranks [first, end) that over the ranks, where each has one
-// subtree?
+// Returns true if the tree over the leaves of ranks [first, end) contains the tree over these
+// ranks, with one subtree per rank.
 bool is_tree_of_ranks(std::span<const std::size_t> starts, std::size_t first, std::size_t end) {
   if (end - first == 1) {
     return starts[first] < starts[end];
@@ -27,7 +27,7 @@ bool is_tree_of_ranks(std::span<const std::size_t> starts, std::size_t first, st
          is_tree_of_ranks(starts, first, middle) && is_tree_of_ranks(starts, middle, end);
 }
 
-// The same, for leaves that are listed by rank, which may be some of all.
+// As above, for leaves that are listed by rank and may be only some of all leaves.
 bool is_tree_of_ranks(std::span<const Leaves> leaves, std::size_t all) {
   std::vector<std::size_t> starts = {leaves.front().first};
   for (const Leaves& one : leaves) {
@@ -90,7 +90,7 @@ std::vector<Leaves> subtrees(std::size_t leaves, const Leaves& mine) {
   return nodes;
 }
 
-// The call's memory, and what becomes of it.
+// The memory of the call, and its results.
 struct TreeSum::Scattering::State {
   Shape shape = {};                      // of the part
   std::vector<LeafRange> arriving = {};  // nodes, in the order of `out`
@@ -158,7 +158,7 @@ void TreeSum::add(const Leaves& node, const void* sum) {
         "leaves " + range_text(node.first, end, shape_.leaves) + " are no node of the tree",
         "add the nodes that subtrees() lists");
   }
-  // The first node that ends behind the first leaf.
+  // The first node whose end lies behind the new first leaf.
   const auto after = std::ranges::upper_bound(nodes_, node.first, {}, &Node::end);
   if (after != nodes_.end() && after->first < end) {
     refuse_leaves("leaf " + std::to_string(std::max(node.first, after->first)) + " is added twice",
@@ -187,8 +187,8 @@ void TreeSum::sum(void* out) const {
   }
 }
 
-// Throws if the list is not about this rank's leaves, names a leaf twice, or, where it should have
-// all leaves, does not.
+// Throws if the list contradicts this rank's leaves, names a leaf twice, or, with `are_all`, does
+// not contain all leaves.
 void TreeSum::check(const Communicator& communicator, std::span<const Leaves> leaves,
                     bool are_all) const {
   const auto ranks = static_cast<std::size_t>(communicator.size());
@@ -228,7 +228,7 @@ void TreeSum::check(const Communicator& communicator, std::span<const Leaves> le
   }
 }
 
-// Every rank sends each other one that one's part of all its subtrees.
+// Sends each other rank that rank's part of all subtrees of this rank.
 TreeSum::Scattering TreeSum::exchange(Communicator& communicator, std::span<const Leaves> leaves,
                                       std::span<const std::size_t> parts) const {
   const std::size_t element = size_of(shape_.dtype);

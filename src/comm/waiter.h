@@ -1,5 +1,5 @@
-// Waits for operations: spins, then yields, then sleeps, as the policy says (base/wait_policy.h),
-// and watches the world meanwhile.
+// Waits for operations: spins, then yields, then sleeps, according to the policy
+// (base/wait_policy.h), and watches the world meanwhile.
 #pragma once
 
 #include <chrono>
@@ -13,15 +13,15 @@
 
 namespace unisono::comm {
 
-// The environment of a waiting rank: the events that it can notice besides the one it waits for,
-// and the object that it sleeps on. World implements it, and tests have their own.
+// The environment of a waiting rank: events that can end the wait early, and the object that the
+// rank sleeps on. World implements it; tests have their own implementations.
 class WaitEnvironment {
  public:
   virtual const WaitPolicy& wait_policy() const noexcept = 0;
   // Returns what earlier waits have learnt about contention.
   virtual CoreContention& contention() noexcept = 0;
   virtual bool aborted() const noexcept = 0;
-  // Looks for events that end every wait, and makes aborted() true if there is one.
+  // Looks for events that end every wait. If there is one, aborted() returns true afterwards.
   virtual void look_for_deaths() noexcept = 0;
   virtual void ask_whether_to_go_on() noexcept = 0;
   // Ends every wait on all ranks, with this reason.
@@ -59,16 +59,16 @@ class Waiter {
  public:
   enum class Verdict : std::uint8_t { look_again, finished, aborted, timed_out };
 
-  // timeout_ms 0: no limit.
+  // timeout_ms 0 means no limit.
   Waiter(WaitEnvironment& around, int timeout_ms) noexcept
       : Waiter(around, timeout_ms, around.wait_policy(), around.contention()) {}
   Waiter(WaitEnvironment& around, int timeout_ms, const WaitPolicy& policy,
          CoreContention& contention) noexcept
       : around_(around), contention_(contention), timeout_ms_(timeout_ms), policy_(policy) {}
 
-  // Calls `poll` (a Polled) until it has finished, or until the wait is aborted or times out, that
-  // is, makes no progress for that long. `check` is called occasionally and looks for errors that
-  // only appear after a while, such as a mismatch. `poll` may be called again after it has
+  // Calls `poll` (which returns a Polled) until it has finished, the wait is aborted, or no
+  // progress has been made for the timeout. `check` is called occasionally and looks for errors
+  // that appear only after a while, such as a mismatch. `poll` may be called again after it has
   // finished.
   template <typename Poll, typename Check>
   Verdict wait(const Poll& poll, const Check& check) {
@@ -91,14 +91,14 @@ class Waiter {
     }
   }
 
-  // Progress was made: restarts the policy and the timeout.
+  // Restarts the policy and the timeout, because progress was made.
   void reset() noexcept {
     clock_.forget();
     spent_ = 0;
     timing_ = false;  // the timeout counts from the last progress
   }
-  // Returns true to poll again at once. Returns false if the spin budget is used up; then call
-  // pause().
+  // Returns true if the caller should poll again at once. Returns false if the spin budget is used
+  // up; the caller must then call pause().
   bool spin() noexcept {
     if (spent_ >= policy_.spin || contention_.is_on()) {
       return false;
@@ -109,12 +109,12 @@ class Waiter {
     return true;
   }
 
-  // Yields or sleeps, and returns look_again, aborted or timed_out. `look` is that of
+  // Yields or sleeps. Returns look_again, aborted or timed_out. `look` is the argument of
   // WaitEnvironment::sleep().
   Verdict pause(const std::function<bool()>& look, const std::function<void()>& check);
 
   double waited_s() const;
-  // Returns the time since when there was no progress. REQUIRES: called by `check`.
+  // Returns the time of the latest progress. REQUIRES: the caller is `check`.
   WaitClock::Clock::time_point since() const noexcept { return since_; }
   // Returns a time at or after the start of the latest poll.
   WaitClock::Clock::time_point polled_at() noexcept { return clock_.now(); }

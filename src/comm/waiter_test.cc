@@ -50,8 +50,8 @@ TEST(Waiter, FinishesWithoutASleepWhatIsDoneAtOnce) {
   EXPECT_EQ(alone.sleeps, 0);
 }
 
-// Returns the two clock readings of each poll in a wait that advances once and then yields; empty
-// if it slept, as it does when yielding takes long.
+// Returns the two clock readings of each poll in a wait that advances once and then yields. Returns
+// nothing if the waiter slept, as it does when a yield takes long.
 std::vector<WaitClock::Clock::time_point> times_of_polls() {
   Alone alone;
   alone.policy = {.spin = 0, .yield_us = 1'000'000'000};
@@ -69,8 +69,8 @@ std::vector<WaitClock::Clock::time_point> times_of_polls() {
   return alone.sleeps == 0 ? times : std::vector<WaitClock::Clock::time_point>();
 }
 
-// Reading the clock takes as long as a poll, so a poll that asks twice gets one reading. Time that
-// has passed is still seen.
+// Reading the clock takes as long as a poll, so a poll that asks twice gets the same reading. The
+// next poll sees the time that has passed.
 TEST(Waiter, ReadsTheClockOnceForAPoll) {
   std::vector<WaitClock::Clock::time_point> times;
   for (int attempt = 0; attempt < 1000 && times.empty(); ++attempt) {
@@ -96,8 +96,9 @@ TEST(Waiter, SpinsBeforeItSleepsAndStartsOverWhenSomethingAdvanced) {
     return polls == 3 ? Polled::advanced : polls >= 10 ? Polled::finished : Polled::idle;
   };
   EXPECT_EQ(Waiter(alone, 0).wait(poll, [] {}), Waiter::Verdict::finished);
-  // After polls 1 and 2 it spins, 3 advances, after 4 to 6 it spins again. After 7 and 9 it sleeps,
-  // and polls once more before it does: the 10th poll is finished, and the 11th reports it.
+  // The waiter spins after polls 1 and 2; poll 3 advances; it spins again after polls 4 to 6. After
+  // polls 7 and 9 it sleeps, and polls once more before each sleep. Poll 10 is finished, and poll
+  // 11 reports it.
   EXPECT_EQ(polls, 11);
   EXPECT_EQ(alone.sleeps, 2);
   EXPECT_EQ(slices_changed, 0);

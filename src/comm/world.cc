@@ -26,9 +26,10 @@
 namespace unisono::comm {
 namespace {
 
-// Each poll is a system call, so this many take longer than a wake-up.
+// Number of polls before a rank sleeps in the network. Each poll is a system call, so this many
+// polls take longer than a wake-up.
 constexpr int kLooksOverNetwork = 100;
-// Time for a peer that is slow to read the last message.
+// Time for a slow peer to read the last message.
 constexpr int kLeaveMs = 2000;
 constexpr int kLostHostMs = 200;  // for the culprit's host, which may be lost with it
 constexpr int kSilentMs = 500;    // a separated network loses more than the culprit
@@ -82,7 +83,7 @@ void World::note_failure(const AbortRecord& record) noexcept {
   }
 }
 
-// Sets up the ranks on this host; ranks on other hosts do not wait here.
+// Sets up the ranks on this host. Ranks on other hosts do not wait for this.
 void World::set_up() {
   if (network() != nullptr) {
     network()->begin_epoch(setup_.ancestry.epoch);
@@ -138,7 +139,7 @@ World::~World() {
   AbortWord& abort = membership_->abort();
   abort.tell_observer();
   abort.pass_on();
-  // From here on, a rank that is gone has left properly. A disagreement is still an error.
+  // From here on, a rank that is gone has left properly. If ranks disagree, that is still an error.
   abort.observe([this](const AbortRecord& record) {
     if (static_cast<ErrorCode>(record.code) == ErrorCode::mismatch) {
       note_failure(record);
@@ -150,8 +151,9 @@ World::~World() {
   host_->leave();
 }
 
-// Listens before this rank announces that it leaves: a rank that has already closed its end resets
-// the connection, and data that it sent before would be lost.
+// Receives data once more before this rank announces that it leaves. If another rank has already
+// closed its end, sending resets the connection, and data that the other rank sent before would be
+// lost.
 void World::listen_once_more() noexcept {
   try {
     membership_->watch().listen();
@@ -159,8 +161,8 @@ void World::listen_once_more() noexcept {
   }
 }
 
-// If ranks disagree in their last calls, no later call can report it to the program.
-// Between hosts, two ranks that wait for nobody learn it from each other's farewells.
+// If ranks disagree in their last calls, no later call can report it to the program. On different
+// hosts, two ranks that do not wait for each other learn it from each other's farewells.
 void World::report_untold_mismatch() noexcept {
   try {
     AbortWord& abort = membership_->abort();
@@ -185,9 +187,9 @@ void World::report_untold_mismatch() noexcept {
   }
 }
 
-// The last message must reach the peers' systems: a connection that is closed while bytes wait in
-// either direction is reset and loses bytes in transit. A rank that does not learn why the world
-// has ended takes this rank for the culprit. The culprit itself need not be told.
+// Waits until the last message has reached the peers' systems. If a connection is closed while
+// bytes wait in either direction, it is reset, and bytes in transit are lost. A rank that does not
+// learn why the world has ended would blame this rank. The rank at fault need not be notified.
 void World::take_leave(std::optional<int> culprit) noexcept {
   if (network() == nullptr) {
     return;
@@ -206,8 +208,8 @@ void World::take_leave(std::optional<int> culprit) noexcept {
   }
 }
 
-// Tells ranks on other hosts, which may be in their world already, why this rank will never join
-// it.
+// Reports to ranks on other hosts, which may be in their world already, why this rank will never
+// join that world.
 void World::tell_of_no_world(const Error& error) noexcept {
   peers_.local->tell(error);
   if (network() == nullptr) {
@@ -219,8 +221,8 @@ void World::tell_of_no_world(const Error& error) noexcept {
   take_leave(culprit);
 }
 
-// A new rank in a growing job does not know how many worlds the job has had; over the network the
-// cards contain it.
+// Agrees on the number of worlds that the job has had, which a new rank in a growing job does not
+// know. Over the network, the cards contain it.
 void World::agree() {
   struct SharedSettings {
     int world;

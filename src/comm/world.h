@@ -1,5 +1,5 @@
 // The world of one rank: the ranks of its job, the resources of this host and of the network that
-// it shares with them, and the state that ends the world. Groups are made in it.
+// it shares with these ranks, and the state that ends the world. Groups are made in a world.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ class WorldWaitEnvironment;
 class WorldWaits;
 struct Standing;
 
-// The origin of a world that was made from another one.
+// The relation of a world to the world from which it was made.
 struct Ancestry {
   int world = 0;                         // number of worlds before, shrunk or grown
   std::uint32_t epoch = 0;               // number of shrinks; messages of older epochs are dropped
@@ -83,23 +83,23 @@ class World {
   const Membership& membership() const noexcept { return *membership_; }
   GroupSegments& segments() noexcept { return *segments_; }
   Rosters& rosters() noexcept { return *rosters_; }
-  // Records from ranks on other hosts; nullptr if there is one host.
+  // Records from ranks on other hosts; nullptr if there is only one host.
   RemoteRecords* remote_records() noexcept { return remote_records_.get(); }
   WorldWaits& waits() noexcept { return *waits_; }
   WaitEnvironment& wait_environment() noexcept;
-  // Returns a caller's wait for the search for deadlocks. `pending`: number of pending operations
-  // that are this wait itself. Must not be called with the lock of a group.
+  // Describes a caller's wait for the deadlock search. `pending` is the number of pending
+  // operations that belong to this wait. Must not be called while a group's lock is held.
   Standing standing(std::chrono::steady_clock::time_point since, int pending) const;
   Fabric fabric() noexcept;
   Programs& programs() noexcept { return *programs_; }
   ProgressThread& progress() noexcept { return *progress_; }
   // Helper threads for long calls; nullptr if there are none.
   HelperThreads* helpers() noexcept { return helpers_.get(); }
-  // nullptr: nothing is recorded.
+  // nullptr if nothing is recorded.
   trace::Recorder* recorder() noexcept { return recorder_.get(); }
-  // False in the child of a fork.
+  // Returns false in a forked child.
   bool same_process() const noexcept { return fork_.same_process(); }
-  // Throws usage in the child of a fork, and the error that has ended the world, if any.
+  // Throws usage in a forked child, and the error that has ended the world, if there is one.
   void check_process() const;
   void check_usable() const;
 
@@ -113,8 +113,8 @@ class World {
   void report_untold_mismatch() noexcept;
 
   Setup setup_;
-  // A rank whose other threads call as well is never taken for deadlocked: while one waits, another
-  // may compute before it makes the call that is missing.
+  // A rank that calls from several threads never counts as deadlocked: while one thread waits,
+  // another may compute before it makes the missing call.
   const std::thread::id creator_ = std::this_thread::get_id();
   mutable std::atomic<bool> other_threads_wait_ = false;
   Peers peers_;
@@ -130,7 +130,7 @@ class World {
   std::unique_ptr<WorldWaits> waits_;
   std::unique_ptr<WorldWaitEnvironment> wait_environment_;
   std::unique_ptr<Programs> programs_;
-  // The child of a fork abandons it, because it has no thread to join.
+  // A forked child abandons it, because the child has no thread to join.
   std::unique_ptr<ProgressThread> progress_;
   std::unique_ptr<HelperThreads> helpers_;  // likewise
 };

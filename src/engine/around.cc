@@ -13,7 +13,7 @@ void make_logical(void* target, const void* source, std::size_t count, double /*
   kernels::find_reduce(D, ReduceOp::land)(&target, 1, twice, 2, count, kernels::Store::cached);
 }
 
-// Floats have no logical operations, and bool is already 0 or 1.
+// Floats have no logical operations, and bool values are already 0 or 1.
 kernels::ScaleFunction find_make_logical(Dtype dtype) {
   return with_dtype(dtype, [](auto type) -> kernels::ScaleFunction {
     if constexpr (is_integer(type.value)) {

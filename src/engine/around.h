@@ -12,20 +12,19 @@ struct Around {
   Dtype moved = Dtype::u8;                  // type of the elements that the program works on
   kernels::ScaleFunction before = nullptr;  // nullptr: nothing to do
   kernels::ScaleFunction after = nullptr;   // nullptr: nothing to do
-  // nullptr: the program sums with the plain operation.
+  // nullptr if the program sums with the plain operation.
   kernels::ScaledSumFunction scaled_sum = nullptr;
   double scale = 1;    // factor of `before` or `scaled_sum`; with premul_sum from the call
   double divisor = 1;  // divisor of `after`
 };
 
 // Returns the conversions of a call:
-// - premul_sum multiplies before.
-// - avg divides after. Integers of up to 32 bits, and floats of fewer than 32, are widened before
-//   and narrowed after. With floats, avg scales each contribution (kernels::average_scale), before
-//   or when it is first summed.
-// - land, lor and lxor of one rank are converted to 0 or 1 after, because a single source is
-//   copied.
-// - Collectives that do not reduce have none.
+// - premul_sum multiplies the input before the program.
+// - avg divides the output after the program. Integers of up to 32 bits, and floats of fewer than
+//   32, are widened before and narrowed after. With floats, avg scales each contribution
+//   (kernels::average_scale): before the program, or when the contribution is first summed.
+// - land, lor and lxor of one rank convert the output to 0 or 1, because a single source is copied.
+// - Collectives that do not reduce have no conversions.
 Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks);
 
 // Returns the function with which the program combines elements. Empty for a user-defined

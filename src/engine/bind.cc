@@ -6,8 +6,8 @@
 namespace unisono::engine {
 namespace {
 
-// Messages without bytes are not sent, so this renumbers the others, in the order of their lane.
-// Outgoing lanes have odd keys.
+// Renumbers the messages of each lane, because messages without bytes are not sent. Outgoing lanes
+// have odd keys.
 class SequenceNumbers {
  public:
   void note(const Operand& operand, bool outgoing) {
@@ -45,7 +45,8 @@ bool is_small(const Program& program, std::span<const std::size_t> bytes) {
     if (bytes[i] > (travels(pass) ? kSmallMessage : kSmallLane)) {
       return false;
     }
-    // Incoming messages count too: their sender must reach the same decision from the same numbers.
+    // Incoming messages count too, because their sender must come to the same decision from the
+    // same numbers.
     for (const Operand& operand : pass.send ? pass.targets : pass.sources) {
       if (operand.place == OperandPlace::lane) {
         std::size_t& lane = lanes[2 * operand.lane + (pass.send ? 1 : 0)];
@@ -68,7 +69,7 @@ std::size_t align_up(std::size_t bytes) {
 BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, std::size_t element,
                   Extent extent, bool private_sizes) {
   BoundProgram bound{.element = element};
-  // The token of a barrier is combined with other tokens too.
+  // The token of a barrier is also combined with other tokens.
   bound.copies_only = !reduces(program.collective) && moves_data(program.collective);
 
   std::vector<std::size_t> scratch(program.scratch.size());
@@ -84,8 +85,8 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
     previous = program.scratch[chunk];
   }
 
-  // If only the two ends know a length, an empty message is sent as one byte that nobody reads,
-  // because the other end may expect more.
+  // If only the two ends of a message know its length, the other end may expect more than an empty
+  // message. So an empty message is sent as one byte that nobody reads.
   const std::size_t nothing = align_up(bound.scratch_bytes);
   std::vector<std::size_t> bytes;
   std::vector<bool> is_nothing;

@@ -1,4 +1,4 @@
-// A program with sizes: flat arrays for the executor, with byte offsets instead of chunks.
+// A program with sizes: flat arrays for the executor, in byte offsets and not in chunks.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ struct BoundPass {
   bool may_share = true;
   kernels::Store store = kernels::Store::cached;
   std::uint32_t step = 0;
-  // Part of the signature of its messages, if only their two ends know their length (all_to_all_v).
+  // Part of the signature of the pass's messages if only their two ends know their length
+  // (all_to_all_v).
   std::uint64_t salt = 0;
   bool is_nothing = false;         // its message is one byte that nobody reads (bind.cc)
   MoveCode code = MoveCode::none;  // of its messages, or of what it copies (coded_pieces.h)
@@ -47,25 +48,26 @@ struct BoundProgram {
   std::vector<std::uint32_t> forwards = {};
   std::size_t scratch_bytes = 0;
   std::size_t element = 1;
-  // Every message is short and each lane gets few: the passes may run one after the other. That
-  // cannot deadlock: a lane has room for all messages of two operations, so sends never wait for a
-  // rank in the same operation; and a receive at step s waits for a send at a step <= s, before
-  // which its sender waits only at earlier steps.
+  // True if every message is short and each lane gets few messages, so that the passes may run one
+  // after another. This cannot deadlock. A lane has room for all messages of two operations, so a
+  // send never waits for a rank in the same operation. A receive at step s waits for a send at a
+  // step <= s, and before this send its sender waits only at earlier steps.
   bool small = false;
-  // No message is reduced: all may be offered.
+  // True if no message is reduced, so that all messages may be offered.
   bool copies_only = false;
   std::uint32_t coded_sources = 0;  // the most sources of a pass with a code
 };
 
-// The longest message of a small program, and the most bytes, headers included, that one lane may
-// get. Every transport accepts this much without waiting for the reader.
+// Limits of a small program: the length of a message, and the number of bytes, headers included,
+// that one lane may get. Every transport accepts this much without waiting for the reader.
 inline constexpr std::size_t kSmallMessage = 256;
 inline constexpr std::size_t kSmallLane = 768;
 
 // Outputs of at least this size bypass the cache.
 inline constexpr std::size_t kStreamingBytes = std::size_t{16} << 20;
 
-// `private_sizes`: only a message's two ends know its length, so they must compare it.
+// `private_sizes` is true if only a message's two ends know its length, so that they must compare
+// it.
 BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, std::size_t element,
                   Extent extent, bool private_sizes = false);
 

@@ -11,7 +11,7 @@
 namespace unisono::engine {
 namespace {
 
-// Beyond this, byte counts could overflow (and no machine has so much memory).
+// Byte counts beyond this limit could overflow, and no machine has so much memory.
 constexpr std::size_t kMostBytes = std::size_t{1} << 56;
 
 struct List {
@@ -20,7 +20,7 @@ struct List {
   bool required;
 };
 
-// Never wraps.
+// Returns true if the entries add up to more than `most`; the sum cannot wrap.
 bool is_more_than(std::size_t most, std::span<const std::size_t> entries) {
   std::size_t sum = 0;
   for (const std::size_t entry : entries) {

@@ -1,5 +1,5 @@
-// Validates the arguments of a call, with the same texts for host and device memory. Checks that
-// apply to only one of them are elsewhere.
+// Validates the arguments of a call, with the same error texts for host and device memory. Checks
+// that apply to only one kind of memory are elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -24,19 +24,20 @@ struct Caller {
 
 // The following functions throw usage.
 
-// Checks that collective and data type are valid values; all other code looks them up in tables.
+// Checks that collective and data type are valid values, because all other code uses them as table
+// indexes.
 void check_words(const Call& call);
-// Checks the lists: a v-form has an entry for each rank, other calls have no lists. REQUIRES:
-// check_words().
+// Checks the lists: a v-form needs an entry for each rank, and other calls must not have lists.
+// REQUIRES: check_words().
 void check_lists(const Call& call, Caller caller);
-// Makes both checks above, and checks the root and the counts. `element`: bytes of one element in
-// transit.
+// Makes both checks above, and checks the root and the counts. `element` is the number of bytes per
+// element in transit.
 void check_shape(const Call& call, Caller caller, std::size_t element);
-// REQUIRES: check_shape(). `extent`: what the call reads and writes.
+// Checks the memory that the call reads and writes, which is `extent`. REQUIRES: check_shape().
 void check_buffers(const Call& call, Caller caller, const Extent& extent);
 
-// Throws usage if no memory can hold so many bytes: a negative number became a size. `call`: for
-// the text, "send on rank 0".
+// Throws usage if no memory can hold so many bytes, which happens when a negative number is
+// converted to a size. `call` is for the error text, such as "send on rank 0".
 void check_size(std::size_t bytes, const std::string& call, const ErrorContext& context);
 
 // Returns true if the call is in place as communicator.hpp describes. REQUIRES: check_lists().

@@ -31,7 +31,7 @@ TEST(CallChecks, AListOfAWrongLengthIsNamed) {
   EXPECT_EQ(told(call, 3), "all_to_all_v on rank 0: displs has 2 entries for 3 ranks");
 }
 
-// Together 2^64 bytes, which wraps to 0.
+// The counts add up to 2^64 bytes, which wraps to 0.
 TEST(CallChecks, CountsThatWrapTogetherAreRefused) {
   const std::vector<std::size_t> counts(256, std::size_t{1} << 56);
   EXPECT_EQ(told({.collective = Collective::all_gather_v, .counts = counts}, 256),

@@ -26,8 +26,8 @@ class CellSet {
   std::vector<bool> cells_;
 };
 
-// The last writer of every cell and its readers since then, as pass numbers. In place, input and
-// output are one cell.
+// Every cell's last writer and the readers since then, as pass numbers. If the call is in place,
+// input and output are one cell.
 class CellHistory {
  public:
   CellHistory(int chunks, bool in_place)

@@ -1,6 +1,6 @@
-// The lengths of encoded messages (base/move_code.h). A pass counts in its own f32: its progress
-// and its bytes are f32's, and only the data in a lane is shorter. A piece of a message is whole
-// blocks, except at its end, so both ends cut it at the same elements.
+// The lengths of encoded messages (base/move_code.h). A pass counts its progress and its bytes in
+// f32; only the data in a lane is shorter. A piece of a message consists of whole blocks, except at
+// the end of the message, so both ends cut at the same elements.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@ namespace unisono::engine {
 
 inline constexpr std::size_t kBlockBytes = kCodeBlock * sizeof(float);
 
-// Cuts to whole blocks, except at the end of the pass.
+// Rounds down to whole blocks, except at the end of the pass.
 inline std::size_t whole_blocks(const BoundPass& pass, std::size_t done, std::size_t bytes) {
   return done + bytes == pass.bytes ? bytes : bytes / kBlockBytes * kBlockBytes;
 }
 
-// Converts a pass's own bytes to bytes in a lane, and back (0: no such length).
+// Converts a pass's own bytes to bytes in a lane, and back. Returns 0 if no pass has such a length.
 inline std::size_t message_bytes(const BoundPass& pass, std::size_t own_bytes) {
   const bool encoded = pass.code != MoveCode::none && !pass.rounds;
   return encoded ? coded_bytes(pass.code, own_bytes / sizeof(float)) : own_bytes;

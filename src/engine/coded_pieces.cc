@@ -8,7 +8,8 @@
 namespace unisono::engine {
 namespace {
 
-// The part of each source that is decoded at once, so that all parts stay in the cache.
+// Number of bytes of each source that are decoded at once, small enough that all sources stay in
+// the cache.
 constexpr std::size_t kDecodedBytes = 128 * kBlockBytes;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Passes with encoded messages: outgoing data is encoded into the lane, incoming data is decoded
-// before it is summed. Lengths are those of f32 (coded_lengths.h).
+// Passes with encoded messages. Outgoing data is encoded into the lane; incoming data is decoded
+// before it is summed. All lengths are those of the f32 data (coded_lengths.h).
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace unisono::engine {
 
-// Encodes the beginning of [done, ready) into a slot of the lane. REQUIRES: a slot holds a block of
-// f32.
+// Encodes the first bytes of [done, ready) into a slot of the lane. REQUIRES: a slot can hold a
+// block of f32.
 transport::Sent send_coded(Execution& run, const BoundPass& pass, std::size_t slot_bytes,
                            std::size_t done, std::size_t ready) noexcept;
 
-// Replaces the sources of a pass with a code by f32: decodes incoming data, or rounds copied data.
-// Sets `bytes` to the available length. Returns false if there is no whole block yet.
+// Replaces the sources of a pass with a code by f32 data: decodes incoming data, and rounds copied
+// data. Sets `bytes` to the available length. Returns false if no whole block is available yet.
 bool decode_sources(Execution& run, const BoundPass& pass, std::size_t done,
                     std::size_t& bytes) noexcept;
-// Returns the room that it needs in `bounce`.
+// Returns the number of bytes that decode_sources() needs in `bounce`.
 std::size_t coded_bounce_bytes(std::size_t sources);
 
 }  // namespace unisono::engine

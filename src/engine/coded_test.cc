@@ -73,7 +73,8 @@ Floats rounded(MoveCode code, const Floats& values) {
   return result;
 }
 
-// The result with one rank per host: chunk by chunk, by definition.
+// Computes the expected result with one rank per host, chunk by chunk, directly from the
+// definition.
 Floats expected_coded(const CodedTrial& trial) {
   const std::size_t ranks = trial.hosts.size();
   Floats all;

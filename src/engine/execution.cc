@@ -26,7 +26,7 @@ void Execution::combine(const BoundPass& pass, std::size_t bytes, int count,
     reducer.kernel(targets, count, sources, source_count, bytes / operation.program->element,
                    store);
   } else {
-    // Uses a bounce buffer, because a target may be one of the later sources.
+    // Uses a bounce buffer, because a target may also be one of the later sources.
     std::memcpy(bounce.data(), sources[0], bytes);
     for (int i = 1; i < source_count; ++i) {
       reducer.user(bounce.data(), sources[i], bytes / operation.program->element, reducer.context);

@@ -14,10 +14,11 @@ namespace unisono::engine {
 
 enum class Progress : std::uint8_t { idle, advanced, finished, failed };
 
-// Combines by a kernel, or by a user's function.
+// Combines with a kernel or with a user's function.
 struct Reducer {
   kernels::ReduceFunction kernel = nullptr;
-  // In place of `kernel`: multiplies each rank's contribution by `scale` where it is first summed.
+  // Used instead of `kernel`: multiplies each rank's contribution by `scale` when it is first
+  // summed.
   kernels::ScaledSumFunction scaled_sum = nullptr;
   double scale = 1;
   void (*user)(void* inout, const void* in, std::size_t count, void* context) = nullptr;
@@ -32,7 +33,7 @@ struct Operation {
   std::uint64_t signature = 0;
 };
 
-// Why poll() failed: a received message does not belong to this operation.
+// The reason why poll() failed: a received message does not belong to this operation.
 struct Fault {
   int from = -1;  // rank of the group
   std::uint64_t signature = 0;
@@ -40,20 +41,21 @@ struct Fault {
   std::uint32_t step = 0;
 };
 
-// For messages: the rank and the step that an operation waits for.
+// The rank and the step that an operation waits for; used in error texts.
 struct Wait {
   int rank = -1;
   std::uint32_t step = 0;
 };
 
-// When a pass moved bytes; only for recorded operations.
+// The times at which a pass moved bytes; only for recorded operations.
 struct BusyTicks {
   std::uint64_t begin = 0;
   std::uint64_t ticks = 0;
 };
 
 struct Execution {
-  // An incoming lane that was empty, or an outgoing one that was full.
+  // Stands for no lane. Otherwise: an incoming lane that was empty, or an outgoing lane that was
+  // full.
   static constexpr int kNothing = -1;
 
   Execution(transport::Transport& lanes, int most_looks)
@@ -69,8 +71,8 @@ struct Execution {
   std::uint64_t signature_of(const BoundPass& pass) const noexcept {
     return operation.signature ^ pass.salt;
   }
-  // The signature of a piece contains its position, so a piece that lost or gained bytes is
-  // detected.
+  // The signature of a piece contains the piece's position, so a piece that has lost or gained
+  // bytes is detected.
   std::uint64_t signature_of(const BoundPass& pass, std::size_t done,
                              std::size_t bytes) const noexcept {
     const std::uint64_t piece = bytes == pass.bytes ? 0 : done + bytes * 0x9e3779b97f4a7c15U;
@@ -85,9 +87,9 @@ struct Execution {
              .expected = pass.is_nothing ? 0 : pass.bytes,
              .step = pass.step};
   }
-  // No sent data is pending in this process.
+  // Returns true if no sent data is still in this process.
   bool flushed() noexcept { return !through_kernel || transport.flush(transport::kEveryLane); }
-  // Combines `sources` into `count` of `targets`.
+  // Combines `sources` into the first `count` targets.
   void combine(const BoundPass& pass, std::size_t bytes, int count, kernels::Store store) noexcept;
   // Records a finished pass, one event per message. REQUIRES: the operation is recorded.
   void record(const BoundPass& pass, const BusyTicks& busy) noexcept;
@@ -98,7 +100,8 @@ struct Execution {
   int looks;  // of one poll for a short message
   Operation operation;
   std::uint32_t next = 0;  // of a small program: the next pass
-  // One segment, once a user-defined operation is used; one of each source, once codes are used.
+  // Holds one segment if a user-defined operation is used, and one segment per source if codes are
+  // used.
   std::vector<std::byte> bounce;
   const void* sources[kernels::kMaxSources] = {};
   void* targets[kernels::kMaxSources + 1] = {};

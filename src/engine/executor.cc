@@ -7,11 +7,12 @@
 namespace unisono::engine {
 namespace {
 
-// Shorter pieces of registered memory are copied: waiting for the reader would cost more than the
-// copy, most of all if the reader must first get a core.
+// Shorter pieces of registered memory are copied. A wait for the reader would cost more than the
+// copy, in particular if the reader must first get a core.
 constexpr std::size_t kShareBytes = 1024;
 constexpr std::size_t kShareBytesOversubscribed = 8192;
-// The number of looks for a short message in a patient poll: the usual wait is one line transfer.
+// Number of times that a patient poll looks for a short message. The usual wait is one line
+// transfer.
 constexpr int kLooks = 16;
 
 }  // namespace
@@ -24,7 +25,7 @@ Executor::Executor(transport::Transport& transport, bool patient)
 
 void Executor::start_large() {
   if (run_.operation.reducer.user != nullptr) {
-    // The longest pass of a small program, or a segment.
+    // Large enough for the longest pass of a small program, and for a segment.
     run_.bounce.resize(std::max(send_limits_.slot_bytes, kSmallLane));
   }
   if (run_.operation.program->coded_sources != 0) {

@@ -12,8 +12,8 @@ namespace unisono::engine {
 
 class Executor {
  public:
-  // `patient`: waits for peers are short, so one poll may look for a short message for about 0.2
-  // us. Not for ranks whose peers may need this very core.
+  // With `patient`, one poll may look for a short message for about 0.2 us, because waits for peers
+  // are short. Do not use it if a peer may need this very core.
   explicit Executor(transport::Transport& transport, bool patient = true);
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -35,36 +35,37 @@ class Executor {
     }
     return run_.operation.program->small ? poll_small(run_) : segmented_.poll();
   }
-  // For replaying a recording: advances one pass and only the sends that are fused with it. Returns
-  // finished once the pass has. REQUIRES: the program is not small.
+  // Advances only one pass, and the sends that are fused with it; used to replay a recording.
+  // Returns finished once the pass has finished. REQUIRES: the program is not small.
   Progress poll_pass(std::uint32_t pass) noexcept { return segmented_.poll_pass(pass); }
   // Records passes with this writer. REQUIRES: no operation runs.
   void record(const trace::TraceWriter& writer) { run_.writer = writer; }
   trace::TraceWriter& writer() noexcept { return run_.writer; }
   const Fault& fault() const noexcept { return run_.fault; }
-  // After an idle poll: returns the first rank that it waited for, because its message had not come
-  // or it had not read ours; -1: no particular rank.
+  // After an idle poll: returns the first rank that the poll waited for, because that rank's
+  // message had not come, or because that rank had not read ours. Returns -1 if there is no
+  // particular rank.
   int missing() const noexcept {
     return run_.lacked == Execution::kNothing ? -1
            : run_.lacked >= 0                 ? run_.rank_of(run_.lacked)
                                               : run_.transport.slowest_reader(-2 - run_.lacked);
   }
-  // Returns the ranks that the operation waits for, all of which it needs: first those whose
-  // messages are missing, then those that have not read ours.
+  // Returns the ranks that the operation waits for; it needs all of them. First come the ranks
+  // whose messages are missing, then the ranks that have not read ours.
   std::vector<Wait> waits() const;
-  // Returns the first of them; -1: none.
+  // Returns the first entry of waits(); its rank is -1 if there is none.
   Wait waiting() const {
     const std::vector<Wait> all = waits();
     return all.empty() ? Wait{} : all.front();
   }
-  // Returns true if a part of a message has come, whose rest waits() does not list. REQUIRES: an
-  // operation has begun.
+  // Returns true if a part of a message has come; waits() does not list the message's missing rest.
+  // REQUIRES: an operation has begun.
   bool is_amid_message() const noexcept {
     return !run_.operation.program->small && segmented_.is_amid_message();
   }
 
  private:
-  // Starts a program that is not small, or one with a user's operation.
+  // Starts a program that is not small, or that uses a user-defined operation.
   void start_large();
 
   Execution run_;

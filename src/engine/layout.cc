@@ -45,7 +45,7 @@ void lay_out_parts(const Schedule& schedule, int rank, const Sizes& sizes,
     const std::size_t end = cut(parts.count[owner], piece + 1, pieces);
     const std::size_t in_whole = (parts.offset[owner] + begin) * sizes.element;
     const std::size_t in_part = begin * sizes.element;
-    // One side holds the whole vector, the other only its rank's part.
+    // One side holds the whole vector, the other side only its rank's part.
     const bool input_whole = traits_of(schedule.collective).output == Holding::part;
     ChunkPlace& place = places[static_cast<std::size_t>(chunk)];
     place.bytes = (end - begin) * sizes.element;

@@ -1,5 +1,5 @@
-// The positions of a call's chunks in its buffers: the step from a schedule, which has no sizes, to
-// bytes.
+// The positions of a call's chunks in its buffers. This step leads from a schedule, which has no
+// sizes, to bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace unisono::engine {
 
-// Byte offsets of one chunk on one rank; 0 for those that the rank does not have.
+// Byte offsets of one chunk on one rank; 0 for a buffer that the rank does not have.
 struct ChunkPlace {
   std::size_t input = 0;
   std::size_t output = 0;
@@ -32,14 +32,16 @@ struct Sizes {
   std::span<const std::size_t> recv_displs = {};
 };
 
-// Returns [chunk] for one rank. In all_to_all_v only the rank's own rows and columns have sizes.
+// Returns the places of all chunks on one rank. In all_to_all_v only the rank's own rows and
+// columns have sizes.
 std::vector<ChunkPlace> lay_out(const Schedule& schedule, int rank, const Sizes& sizes);
 
-// Returns where part `index` begins, in elements, with parts as in Sizes.
+// Returns the element at which part `index` begins; the parts are those of Sizes.
 std::size_t offset_of(std::span<const std::size_t> counts, std::span<const std::size_t> displs,
                       std::size_t index);
 
-// Bytes of a rank's input and output buffer from its start to its last used byte; 0: no buffer.
+// Number of bytes in a rank's input and output, from the start of the buffer to its last used byte;
+// 0 if there is no buffer.
 struct Extent {
   std::size_t input = 0;
   std::size_t output = 0;

@@ -75,7 +75,8 @@ void Lowering::add(Pass pass) {
   program_.passes.push_back(std::move(pass));
 }
 
-// Within a step all reads come before all writes: sends, then local moves, then arrivals.
+// Lists the passes of a step in this order: sends, local moves, arrivals. Within a step, all reads
+// come before all writes.
 void Lowering::list_passes() {
   const int me = program_.rank;
   auto message = plan_.messages.begin();
@@ -136,7 +137,7 @@ void Lowering::list_arrival(const Delivery& arrival) {
   add(std::move(pass));
 }
 
-// An output that no move writes is the rank's own input.
+// Copies the rank's own input to an output that no move writes.
 void Lowering::fill_own_outputs() {
   if (schedule_.collective == Collective::barrier) {
     return;
@@ -175,7 +176,8 @@ bool receives(const Pass& pass) {
                      [](const Operand& source) { return source.place == OperandPlace::lane; });
 }
 
-// All messages of a pass have one code, and it rounds nothing else.
+// Returns true if all messages of the merged pass would have the same code, and the pass would
+// round nothing else.
 bool codes_agree(const Pass& a, const Pass& b) {
   return !rounds(a) && !rounds(b) && (a.code == b.code || !receives(a) || !receives(b));
 }
@@ -194,8 +196,9 @@ bool touches(const Pass& pass, OperandPlace place, int chunk, int chunks, bool i
          (!writes_only && std::any_of(pass.sources.begin(), pass.sources.end(), same));
 }
 
-// The pass continues an earlier one on the same cells: a further reduction, or a copy from scratch
-// to the result's place. Then both become one pass, at the later position.
+// Merges the pass with an earlier one if it continues that pass on the same cells: it reduces
+// further, or copies from scratch to the place of the result. The merged pass has the later
+// position.
 bool Lowering::try_merge(const Pass& pass, std::vector<std::optional<Pass>>& merged) {
   if (pass.send || pass.sources[0].place == OperandPlace::lane ||
       pass.sources[0].place == OperandPlace::input) {
@@ -207,11 +210,12 @@ bool Lowering::try_merge(const Pass& pass, std::vector<std::optional<Pass>>& mer
   if (!reduction && !copy) {
     return false;
   }
-  // A pass over several terms rounds narrow floats once.
+  // A pass over several terms would round narrow floats only once, but the tree order rounds each
+  // sum.
   if (reduction && schedule_.algorithm == kTreeOrder) {
     return false;
   }
-  // The last pass that uses these cells must be the one that wrote exactly them.
+  // The last pass that uses these cells must be the pass that wrote exactly these cells.
   auto earlier = merged.end();
   for (auto it = merged.end(); it != merged.begin();) {
     --it;
@@ -231,7 +235,7 @@ bool Lowering::try_merge(const Pass& pass, std::vector<std::optional<Pass>>& mer
       uses_lane(pass, writer.sources)) {  // a pass sees one message of a lane
     return false;
   }
-  // No pass in between may use the writer's lanes or change its sources.
+  // No pass in between may use the earlier pass's lanes or change its sources.
   for (auto it = earlier + 1; it != merged.end(); ++it) {
     if (!it->has_value()) {
       continue;
@@ -261,7 +265,7 @@ void Lowering::merge() {
   std::vector<std::optional<Pass>> merged;
   const auto& passes = program_.passes;
   for (std::size_t i = 0; i < passes.size(); ++i) {
-    // A copy out of scratch may replace the scratch only if no later pass reads it.
+    // A pass that copies out of scratch may replace the scratch only if no later pass reads it.
     const Pass& pass = passes[i];
     const bool scratch_copy =
         !pass.send && pass.sources.size() == 1 && pass.sources[0].place == OperandPlace::scratch;
@@ -370,8 +374,8 @@ void Lowering::find_forwards() {
   }
 }
 
-// Returns the latest step at which a receiving rank can read this message: the reader's passes may
-// be merged with those that continue with the same chunk.
+// Returns the latest step at which a receiving rank may read this message. A reader's pass may be
+// merged with later passes that continue with the same chunk.
 int Lowering::latest_read(const Pass& send) const {
   const int lane = send.targets[0].lane;
   const auto sent =
@@ -403,8 +407,9 @@ int Lowering::latest_read(const Pass& send) const {
   return latest;
 }
 
-// Steps order all passes of all ranks. A write that waits for the readers of the old contents waits
-// for something earlier; so no cycle of ranks can wait if all of them read in earlier steps.
+// Finds sends that must not be shared. The steps order all passes of all ranks. A write waits until
+// the readers of the old contents have read. If all of them read in earlier steps, the write waits
+// only for earlier passes, so no cycle of waiting ranks is possible.
 void Lowering::find_swaps() {
   auto& passes = program_.passes;
   for (const Pass& pass : passes) {

@@ -118,7 +118,7 @@ TEST(Lower, MemoryThatTwoRanksSwapIsNotShown) {
   }
 }
 
-// Rank 1 forwards rank 2's data after its own: both come through one lane.
+// Rank 1 sends its own data and then forwards rank 2's data; both messages come through one lane.
 TEST(Lower, TwoMessagesOfOneLaneStayTwoPasses) {
   ScheduleBuilder builder{Collective::reduce, {.ranks = 3, .chunks = 1}};
   builder.step();

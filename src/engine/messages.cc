@@ -1,5 +1,5 @@
-// Steps over the whole schedule: splits moves into single chunks, *multicast*, *coalesce*, and
-// numbers the messages of each lane.
+// Lowering steps over the whole schedule: splits moves into single chunks, joins them (*multicast*,
+// *coalesce*), and numbers the messages of each lane.
 #include "engine/messages.h"
 
 #include <algorithm>
@@ -47,8 +47,8 @@ OperandPlace operand_of(Buffer buffer) {
                                     : OperandPlace::scratch;
 }
 
-// Returns one move per chunk, with the cell that is really read: a cell that was never written
-// reads as the input.
+// Returns one move per chunk, and replaces its source by the cell that is really read: a cell that
+// was never written reads as the input.
 std::vector<UnitMove> split(const Schedule& schedule) {
   std::vector<UnitMove> units;
   Cells cells(schedule);
@@ -88,8 +88,8 @@ std::vector<UnitMove> split(const Schedule& schedule) {
   return units;
 }
 
-// Moves of one unchanged cell to all other ranks, in whatever steps, become one message that all
-// read.
+// Joins the moves of one unchanged cell to all other ranks, at any steps, to one message that all
+// ranks read.
 int group_multicasts(std::vector<UnitMove>& units, int ranks) {
   using Key = std::tuple<int, OperandPlace, int, int>;  // from, place, chunk, version
   std::map<Key, std::vector<std::size_t>> same_cell;
@@ -116,7 +116,8 @@ int group_multicasts(std::vector<UnitMove>& units, int ranks) {
   return groups;
 }
 
-// Codes restart with each chunk, so that a forwarded chunk has the same blocks again.
+// The blocks of a code begin anew with each chunk, so that a forwarded chunk has the same blocks
+// again.
 bool continues(const UnitMove& unit, const UnitMove& previous) {
   const Move& a = previous.move;
   const Move& b = unit.move;

@@ -1,5 +1,5 @@
-// The moves between ranks as messages with their positions in lanes. The same on all ranks, because
-// both ends of a lane must agree on the order of its messages.
+// The moves between ranks as messages with their positions in lanes. All ranks compute the same
+// messages, because both ends of a lane must agree on the order.
 #pragma once
 
 #include <vector>

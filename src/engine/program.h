@@ -1,9 +1,9 @@
 // A program: the work of one rank in a schedule, as a list of passes with their true dependencies.
 //
-// There are two kinds of pass. A *compute* pass reads one or more sources (own buffers, incoming
-// messages) and writes own buffers: a receive, a receive with reduction, an n-ary reduction or a
-// local copy. A *send* pass puts one own cell range into an outgoing lane. Both process their bytes
-// from front to back, so one pass may follow another segment by segment.
+// There are two kinds of passes. A *compute* pass reads one or more sources (own buffers, incoming
+// messages) and writes own buffers: it is a receive, a receive with reduction, an n-ary reduction,
+// or a local copy. A *send* pass puts one range of own cells into an outgoing lane. Both process
+// their bytes from front to back, so one pass may follow another segment by segment.
 #pragma once
 
 #include <cstdint>
@@ -36,21 +36,22 @@ struct Pass {
   std::vector<Operand> sources = {};  // in the order of reduction; a send has one, never a lane
   std::vector<Operand> targets = {};  // a send has one lane; a compute pass one or more own buffers
   std::vector<Dependency> waits = {};
-  // Sends of exactly what this compute pass writes: they can be served in the same sweep, from the
-  // same registers.
+  // Sends whose data is exactly the output of this compute pass. They can be served in the same
+  // sweep, from the same registers.
   std::vector<int> forwards = {};
-  // The target is scratch that only the forwards read: a segment that all of them took needs no
-  // memory.
+  // True if the target is scratch that only the forwards read. A segment that all forwards took
+  // needs no memory.
   bool transient = false;
-  // A send whose readers may read its source directly. Not if the source is overwritten while a
-  // reader may still wait for this very rank: two ranks that swap in place would block each other.
+  // True for a send whose readers may read its source directly. False if the source is overwritten
+  // while a reader may still wait for this very rank: two ranks that swap data in place would block
+  // each other.
   bool may_share = true;
-  // The encoding of its outgoing or incoming messages; a pass without messages rounds what it
-  // copies. The blocks of codes begin with the pass.
+  // The code of the pass's outgoing or incoming messages. A pass without messages rounds the data
+  // that it copies. The blocks of the code begin at the start of the pass.
   MoveCode code = MoveCode::none;
 };
 
-// Returns true for a compute pass that encodes and decodes what it copies.
+// Returns true for a compute pass that encodes and decodes the data that it copies.
 bool rounds(const Pass& pass);
 
 struct Program {

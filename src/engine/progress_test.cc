@@ -1,6 +1,6 @@
-// The lowered programs of the whole catalogue finish with right results on the poorest possible
-// transport: every lane holds one message of one short segment (or one reference to the sender's
-// memory), and the ranks are polled in any order.
+// The lowered programs of the whole catalogue finish with correct results on the poorest possible
+// transport: every lane holds only one message of one short segment (or one reference to the
+// sender's memory), and the ranks are polled in any order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct Rank {
   std::unique_ptr<Executor> executor;
 };
 
-// The way of messages that are longer than an inline one.
+// The way in which messages longer than an inline message are sent.
 enum class Way { slots, shared, offered };
 
 struct Trial {

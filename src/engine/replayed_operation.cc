@@ -23,7 +23,8 @@ sim::NetworkOptions network_of(const Schedule& schedule, bool multicast) {
           .lane_slots = kPlenty};
 }
 
-// Sends that were fused in the real run may also lag behind: they find their data in memory.
+// Separates fused sends from their passes: in the replay a send may lag behind, and finds its data
+// in memory.
 void part_sends(BoundProgram& program) {
   program.small = false;
   for (BoundPass& pass : program.passes) {
@@ -148,7 +149,7 @@ bool ReplayedOperation::fits(const Rank& rank, std::size_t which,
          (wanted.peer < 0 ? !from_lanes : from_peer);
 }
 
-// Passes that use the same lane keep its order.
+// Finds a pass of the rank. Passes that use the same lane keep their order.
 std::size_t ReplayedOperation::find(const Rank& rank, const ReplayedPass& wanted) const {
   std::size_t pass = 0;
   while (pass < rank.program.passes.size() && !fits(rank, pass, wanted)) {
@@ -261,7 +262,8 @@ bool ReplayedOperation::has_sent(int from, int to, const BoundOperand& source) c
   return false;
 }
 
-// A pass records its event when its fused sends have been sent, so it may have none.
+// Advances a pass and the passes before it. A pass records its event only after its fused sends, so
+// it may have no event.
 ReplayedOperation::Outcome ReplayedOperation::catch_up(Rank& rank, std::size_t wanted) {
   Outcome outcome = complete(rank, wanted);
   for (std::size_t i = 0; i < rank.played.size() && outcome == Outcome::waits; ++i) {
@@ -291,7 +293,7 @@ std::size_t ReplayedOperation::send_unrecorded(int from, int to,
   if (wanted == passes || !rank.begun) {
     return sent;
   }
-  // Cannot loop: an earlier send depends on no later one.
+  // This ends, because a send never depends on later sends.
   while (catch_up(rank, wanted) != Outcome::done) {
     std::size_t more = 0;
     for (const int other : holds_up(from, wanted)) {

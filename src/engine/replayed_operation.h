@@ -1,9 +1,9 @@
-// One collective of a recording, replayed: the executors of all its ranks on a simulated network,
-// one pass at a time, in the order that the caller wants.
+// Replays one collective of a recording: the executors of all its ranks run on a simulated network,
+// one pass at a time, in the order that the caller chooses.
 //
-// The network delivers a message at once and has room for all, and no send is fused with another
-// pass: so a pass advances when it is asked to, and only the program's dependencies can prevent
-// that.
+// The network delivers every message at once and has room for all messages, and no send is fused
+// with another pass. So a pass advances when the caller asks for it, unless the program's
+// dependencies prevent that.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@
 
 namespace unisono::engine {
 
-// The call, the same on all ranks. No v-form, no premul_sum, and no user's function.
+// The call, which is the same on all ranks. v-forms, premul_sum and user-defined functions are not
+// supported.
 struct ReplayedCall {
   Collective collective = Collective::barrier;
   Dtype dtype = Dtype::u8;
@@ -30,7 +31,7 @@ struct ReplayedCall {
   std::vector<bool> in_place = {};  // [rank]: of the group
 };
 
-// A pass as in an event; `peer`: of the group, -1: all, or none.
+// A pass as in a recorded event. `peer` is a rank of the group; -1 means all ranks, or none.
 struct ReplayedPass {
   trace::recording::EventKind kind = trace::recording::EventKind::none;
   int peer = -1;
@@ -45,7 +46,7 @@ class ReplayedOperation {
     waits,    // for a message, or for another pass
     unknown,  // the program has no such pass, or its message belongs to another one
   };
-  // `schedule` is verified.
+  // REQUIRES: `schedule` is verified.
   ReplayedOperation(const Schedule& schedule, const ReplayedCall& call);
   ReplayedOperation(const ReplayedOperation&) = delete;
   ReplayedOperation& operator=(const ReplayedOperation&) = delete;
@@ -54,26 +55,28 @@ class ReplayedOperation {
   std::span<std::byte> input(int rank);
   std::span<const std::byte> output(int rank) const;
 
-  // The input is filled. REQUIRES: it has not begun.
+  // Fills the rank's input and begins. REQUIRES: the rank has not begun.
   void begin(int rank);
   Outcome play(int rank, const ReplayedPass& pass);
-  // Returns the ranks whose messages the pass needs and that have not sent them.
+  // Returns the ranks whose messages the pass needs and that have not sent these messages yet.
   std::vector<int> missing(int rank, const ReplayedPass& pass) const;
-  // Makes the next send from one rank to another that was not recorded, with the receives and
-  // reductions that it needs: a killed rank has no time to record them. If these need data from
-  // another dead rank, that rank sends in the same way. Returns the number of messages sent.
+  // Makes the next send from one rank to another that was not recorded, because a killed rank had
+  // no time to record it. Also makes the receives and reductions that the send needs. If these need
+  // data from another dead rank, that rank sends in the same way. Returns the number of messages
+  // sent.
   std::size_t send_unrecorded(int from, int to, const std::function<bool(int)>& is_dead);
-  // Returns true if all its passes are done. REQUIRES: it has not returned true before.
+  // Returns true if all passes of the rank are done. REQUIRES: it has not returned true for this
+  // rank before.
   bool finish(int rank);
-  // Returns the ranks that a started and unfinished rank waits for.
+  // Returns the ranks that a rank waits for, if it has begun and not finished.
   std::vector<Wait> waits(int rank) const;
 
  private:
   struct Rank;
   static Outcome complete(Rank& rank, std::size_t pass);
-  // Advances a pass with everything that it waits for, as far as possible.
+  // Advances a pass, and all passes that it waits for, as far as possible.
   static Outcome catch_up(Rank& rank, std::size_t pass);
-  // Returns the ranks whose messages delay a pass, over everything that it waits for.
+  // Returns the ranks whose messages delay a pass, directly or through passes that it waits for.
   std::vector<int> holds_up(int rank, std::size_t pass) const;
   void add_missing(int rank, std::size_t pass, std::vector<int>& missing) const;
   bool fits(const Rank& rank, std::size_t pass, const ReplayedPass& wanted) const;

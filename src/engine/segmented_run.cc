@@ -8,7 +8,8 @@
 namespace unisono::engine {
 namespace {
 
-// The part of an offer that one poll fetches, if no other pass waits for its beginning.
+// Number of bytes of an offer that one poll fetches, if no other pass waits for the beginning of
+// the data.
 constexpr std::size_t kFetchBytes = std::size_t{512} << 10;
 
 }  // namespace
@@ -158,8 +159,8 @@ Progress SegmentedRun::advance_send(const BoundPass& pass, State& state) noexcep
   return Progress::advanced;
 }
 
-// All sources must have data: sets `bytes` to the length that all of them have. Returns false if
-// there is nothing now, or a fault.
+// Sets `bytes` to the length for which all sources have data. Returns false if there is no data
+// now, or a fault.
 bool SegmentedRun::open_sources(const BoundPass& pass, const State& state,
                                 std::size_t& bytes) noexcept {
   const BoundOperand* operands = run_.operation.program->operands.data();
@@ -200,8 +201,8 @@ bool SegmentedRun::open_sources(const BoundPass& pass, const State& state,
   return true;
 }
 
-// The one source is an offer: fetches it directly to the pass's target. Returns false if nothing
-// came.
+// Fetches the pass's only source, which is an offer, directly to the pass's target. Returns false
+// if no data came.
 bool SegmentedRun::fetch(const BoundPass& pass, const State& state, std::size_t& bytes) noexcept {
   const BoundOperand* operands = run_.operation.program->operands.data();
   const int lane = operands[pass.sources].lane;
@@ -239,8 +240,8 @@ void SegmentedRun::close_sources(const BoundPass& pass, const State& state,
   }
 }
 
-// Lets the sends that are at the same position as this pass, and have room, take the segment along:
-// puts their room in front of targets_. Returns their number.
+// Finds the fused sends that are at the same position as this pass and have room, so that they can
+// take the segment. Puts their room in front of targets_. Returns their number.
 int SegmentedRun::open_forwards(const BoundPass& pass, const State& state,
                                 std::size_t bytes) noexcept {
   const BoundProgram& program = *run_.operation.program;
@@ -274,8 +275,8 @@ void SegmentedRun::commit_forwards(int taken, std::size_t bytes) noexcept {
   }
 }
 
-// Returns the kind of store for data that the readers of its forwards will read. REQUIRES: there is
-// one.
+// Returns the kind of store for data that the readers of the pass's forwards will read. REQUIRES:
+// the pass has a forward.
 kernels::Store SegmentedRun::store_to_readers(const BoundPass& pass,
                                               std::size_t bytes) const noexcept {
   const BoundProgram& program = *run_.operation.program;
@@ -345,13 +346,13 @@ Progress SegmentedRun::advance_compute(const BoundPass& pass, State& state) noex
   return Progress::advanced;
 }
 
-// Returns true if the sends of this output will be references, not copies.
+// Returns true if the sends of this output will send references, not copies.
 bool SegmentedRun::shows(const BoundOperand& target, std::size_t bytes) const noexcept {
   return output_shared_ && target.place == OperandPlace::output &&
          bytes >= send_limits_.least_shared_bytes;
 }
 
-// `bytes` have just been completed. Fused sends have no busy time of their own.
+// Records that `bytes` have just been completed. Fused sends have no busy time of their own.
 void SegmentedRun::record_piece(const BoundPass& pass, const State& state, std::uint64_t begin,
                                 std::size_t bytes, bool riding) noexcept {
   BusyTicks& busy = busy_[static_cast<std::size_t>(&state - states_.data())];

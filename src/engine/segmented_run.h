@@ -1,6 +1,6 @@
-// Programs with long messages. Each poll() advances every pass by one segment if its sources have
-// data, it is next in its lanes, and the passes that it depends on are ahead of it. So all lanes
-// move at once, and only the data dependencies impose an order.
+// Programs with long messages. Each poll() advances every pass by one segment if the pass's sources
+// have data, the pass is next in its lanes, and the passes that it depends on are ahead of it. So
+// all lanes move at the same time, and only the data dependencies impose an order.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ class SegmentedRun {
  public:
   SegmentedRun(Execution& run, const transport::SendLimits& limits);
 
-  // Allocates only for a larger program.
+  // Starts the program. Allocates memory only if the program is larger than all earlier ones.
   void start();
   Progress poll() noexcept;
-  // Advances one pass and only the sends that are fused with it. Returns finished once the pass
-  // has.
+  // Advances only one pass, and the sends that are fused with it. Returns finished once the pass
+  // has finished.
   Progress poll_pass(std::uint32_t pass) noexcept;
-  // Returns first the ranks whose messages are missing, then those that have not read ours.
+  // Returns first the ranks whose messages are missing, then the ranks that have not read ours.
   std::vector<Wait> waits() const;
   bool is_amid_message() const noexcept;
 

@@ -7,7 +7,7 @@
 namespace unisono::engine {
 namespace {
 
-// A poll may prepare the progress of a later one and still return idle.
+// A poll may prepare the progress of the next poll and still return idle.
 constexpr int kIdlePolls = 2;
 
 class Driver {

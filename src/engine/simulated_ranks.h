@@ -31,17 +31,17 @@ struct RankEnd {
   std::vector<Wait> waits = {};  // waits: the ranks and steps
 };
 
-// Polls until every rank has finished, failed or stopped, or no rank can advance and nothing is in
-// transit. `next` is called when a rank has finished: it starts the rank's next operation, or
-// returns that there is none. REQUIRES: every executor has been started, on the network's transport
-// of its rank.
+// Polls until every rank has finished, failed or stopped, or until no rank can advance and nothing
+// is in transit. `next` is called when a rank has finished; it starts the rank's next operation, or
+// returns false if there is none. REQUIRES: every executor has been started on its rank's transport
+// of the network.
 using Next = std::function<bool(std::size_t rank)>;
 std::vector<RankEnd> drive(
     sim::SimNetwork& network, const std::vector<Executor*>& executors, PollOrder order,
     std::uint64_t seed, const Next& next = [](std::size_t) { return false; });
 
-// Returns "rank 2 waits for rank 0 at step 3; rank 0 has stopped", for the ranks that have not
-// finished.
+// Describes the ranks that have not finished: "rank 2 waits for rank 0 at step 3; rank 0 has
+// stopped".
 std::string describe(const std::vector<RankEnd>& ends);
 
 }  // namespace unisono::engine

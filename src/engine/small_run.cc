@@ -21,8 +21,8 @@ bool send_pass(Execution& run, const BoundPass& pass) noexcept {
 
 bool await_message(Execution& run, const BoundPass& pass, int lane,
                    transport::Incoming& message) noexcept {
-  // Relaxes between two looks: a look takes the cache line away from the writer, which may be about
-  // to write it.
+  // Pauses between two looks, because a look takes the cache line away from the writer, which may
+  // be about to write it.
   for (int looks = 0; !run.transport.peek(lane, message); relax()) {
     if (++looks == run.looks) {
       run.lacks_message(lane);
@@ -48,7 +48,8 @@ bool receive_pass(Execution& run, const BoundPass& pass) noexcept {
     }
     run.sources[sources++] = message.data;
   }
-  // Not before it has come: these times are used to compare the clocks of two hosts.
+  // Takes the time only after the message has come: these times are used to compare the clocks of
+  // two hosts.
   const std::uint64_t begin = run.writer.on() ? run.writer.stamp() : 0;
   int targets = 0;
   for (std::uint32_t i = pass.targets; i < pass.targets_end; ++i) {

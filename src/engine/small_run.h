@@ -1,4 +1,4 @@
-// Small programs: their passes run one after the other, with the number of the next one as the only
+// Small programs: their passes run one after another, and the number of the next pass is the only
 // state. This is the path of short messages, where every nanosecond counts.
 #pragma once
 

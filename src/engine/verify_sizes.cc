@@ -38,7 +38,8 @@ class Proof {
     return {block / schedule_.ranks, block % schedule_.ranks};
   }
 
-  // A rank at neither end would lay the block out without bytes and forward nothing.
+  // Finds moves that involve a rank at neither end of a block. Such a rank would lay the block out
+  // without bytes and forward nothing.
   void check_moves() {
     for (const Move& move : schedule_.moves) {
       for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
@@ -61,8 +62,8 @@ class Proof {
     }
   }
 
-  // Compares the layout of one rank, as in its call, with what the other ends send and with the
-  // sums of the preceding blocks.
+  // Compares one rank's layout, computed as in its call, with the sizes that the other ends send
+  // and with the sums of the preceding blocks.
   void check_rank(int rank) {
     const auto n = static_cast<std::size_t>(schedule_.ranks);
     std::vector<std::size_t> send(n);
@@ -83,7 +84,8 @@ class Proof {
     }
   }
 
-  // The pieces of a block follow each other from `place` on; advances `place` to its end.
+  // Checks that the pieces of a block follow each other from `place` on. Advances `place` to the
+  // block's end.
   void check_block(Block block, int rank, const std::vector<ChunkPlace>& places,
                    std::size_t ChunkPlace::* offset, std::size_t& place) {
     const int first = (block.from * schedule_.ranks + block.to) * pieces_;
@@ -104,7 +106,7 @@ class Proof {
     if (offset == &ChunkPlace::output) {
       check_count(block);
     }
-    // Later blocks are checked relative to where this rank believes this one to end.
+    // Later blocks are checked relative to the end that this rank computes for this block.
     const std::int64_t count = rank == block.from && offset == &ChunkPlace::input
                                    ? counts_.sent(block.from, block.to)
                                    : counts_.expected(block.to, block.from);

@@ -1,5 +1,5 @@
-// Proves that an exchange with given counts is right: with the layout of a real run, each rank ends
-// with the blocks that the others send it, with the right sizes, in rank order.
+// Proves that an exchange with given counts is correct: with the layout of a real run, each rank
+// ends with the blocks that the others send it, with the correct sizes, in rank order.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace unisono::engine {
 
-// For a schedule with counts; complements verify(), which proves that each output cell ends with
-// the right block, whatever its size. As in a call of all_to_all_v, a rank knows only its own row
-// of sent counts and its own row of expected counts:
+// Checks a schedule with counts. It complements verify(), which proves that each output cell ends
+// with the correct block, whatever its size. As in a call of all_to_all_v, a rank knows only its
+// own row of sent counts and its own row of expected counts. Findings:
 //
 //   counts_differ  the two ends of a block know different sizes
 //   size_unknown   a block that is not empty moves to or from a rank that is neither of its ends
@@ -19,7 +19,7 @@ namespace unisono::engine {
 // REQUIRES: verify() finds no mistake of structure.
 std::vector<Finding> verify_sizes(const Schedule& schedule);
 
-// verify(), and verify_sizes() if there are counts.
+// Calls verify(), and also verify_sizes() if the schedule has counts.
 std::vector<Finding> verify_with_sizes(const Schedule& schedule);
 
 }  // namespace unisono::engine

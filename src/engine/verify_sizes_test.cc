@@ -31,7 +31,7 @@ Counts random_counts(int ranks, std::mt19937& random) {
   return counts;
 }
 
-// Each rank expects what is sent, explicitly.
+// Makes each rank expect exactly the counts that the others send.
 void expect_all(Counts& counts) {
   counts.receive.assign(counts.send.size(), std::vector<std::int64_t>(counts.send.size()));
   for (std::size_t from = 0; from < counts.send.size(); ++from) {
@@ -107,7 +107,7 @@ TEST(VerifySizes, RanksInBetweenDoNotKnowSizes) {
   EXPECT_EQ(findings[0].mistake, Finding::Mistake::size_unknown);
   EXPECT_EQ(sentence(findings[0]),
             "rank 1 takes part in the block 0->3, whose size only these two know");
-  // Without data nothing is lost.
+  // Without data, no data can be lost.
   EXPECT_TRUE(verify_sizes(exchange("bruck", 4, {.send = CountRows(4, {0, 0, 0, 0})})).empty());
 }
 

@@ -24,7 +24,8 @@ struct Reason {
   std::string text = {};
 };
 
-// Encodes "4 2 rank 2 is gone ...": the code, the culprit, the text, for other hosts.
+// Returns a text for other hosts such as "4 2 rank 2 is gone ...": the code, the culprit, and the
+// reason.
 std::string to_text(ErrorCode code, int culprit, std::string_view text) {
   return std::to_string(static_cast<int>(code)) + " " + std::to_string(culprit) + " " +
          std::string(text);
@@ -144,7 +145,7 @@ Error AbortWord::read(ErrorContext context) const {
 }
 
 Error AbortWord::reason(ErrorContext context) const {
-  // The writer may be between claiming the record and completing it; if it died there, reports
+  // The writer may have claimed the record and not completed it yet. If it died in between, reports
   // that.
   for (int ms = 0; record_.state.load(std::memory_order_acquire) != 2 && ms < kWritingMs; ++ms) {
     usleep(1000);

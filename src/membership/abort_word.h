@@ -1,5 +1,5 @@
-// Why a world has ended: the first reason that a rank gives, on each host and then on all. It ends
-// every wait of every rank.
+// The reason why a world has ended: the first reason that a rank gives, first on its host and then
+// on all hosts. It ends every wait of every rank.
 #pragma once
 
 #include <atomic>
@@ -18,57 +18,59 @@ namespace unisono::comm {
 
 class LocalHost;
 
-// Tells the ranks on other hosts that this rank ends the world, and why.
+// Notifies the ranks on other hosts that this rank ends the world, and of the reason.
 void tell_hosts_of_abort(transport::Network& network, ErrorCode code, int culprit,
                          std::string_view text) noexcept;
 
 // Any thread may call.
 class AbortWord {
  public:
-  // `rank` of `ranks` of the world. `network`: nullptr if there is one host. Both must outlive it.
+  // This rank is `rank` of the `ranks` ranks of the world. `network` is nullptr if there is one
+  // host. `host` and `network` must outlive this object.
   AbortWord(LocalHost& host, transport::Network* network, int rank, int ranks);
 
-  // Called with the complete reason, perhaps more than once and by any thread.
+  // Called with the complete reason. Any thread may call it, also more than once.
   using Observer = std::function<void(const AbortRecord&)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
   void tell_observer() const noexcept;
 
   bool is_set() const noexcept { return record_.state.load(std::memory_order_acquire) != 0; }
-  // As is_set(), after reading memory of peers, who may have changed it since they were told of an
-  // abort.
+  // As is_set(), for a rank that has just read peers' memory. A peer that received an abort may
+  // have changed its memory.
   bool is_set_meanwhile() const noexcept {
     std::atomic_thread_fence(std::memory_order_acquire);
     return is_set();
   }
-  // Returns the culprit of a complete reason; nullopt: there is none.
+  // Returns the culprit if the reason is complete, nullopt otherwise.
   std::optional<int> culprit() const noexcept;
 
-  // The first reason is kept; all waiting ranks are woken.
+  // Records the reason, unless there is one, and wakes all waiting ranks.
   void raise(ErrorCode code, int culprit, const std::string& text) noexcept;
-  // An error that ended this rank's part in an operation ends it on all ranks, which would wait for
-  // it.
+  // As above, for an error that ended this rank's part in an operation. All ranks must end the
+  // operation, because otherwise they would wait for this rank.
   void raise(const std::exception& error) noexcept;
-  // Forwards a reason that another rank on this host has given to ranks on other hosts that contact
-  // this rank first. Does nothing if there is none.
+  // Forwards a reason from another rank on this host to the ranks on other hosts that contact this
+  // rank first. Does nothing if there is no reason.
   void pass_on() noexcept;
-  // Takes the reason of another host.
+  // Records a reason that came from another host.
   void take(const transport::Network::Abort& abort);
 
-  // REQUIRES: is_set(). Waits briefly for a rank that has begun to write the reason.
+  // REQUIRES: is_set(). If a rank is still writing the reason, waits briefly for it.
   Error reason(ErrorContext context) const;
-  // Throws the reason; the program then knows it.
+  // Throws the reason, and notes that the program knows it.
   [[noreturn]] void throw_reason(ErrorContext context) const;
-  // Throws `error`, which is the reason; the program then knows it.
+  // Throws `error`, which must be the reason, and notes that the program knows it.
   [[noreturn]] void throw_to_program(const Error& error) const;
   // Notes that a call has reported the reason to this rank's program. Returns the previous state.
   bool note_told() const noexcept { return told_.exchange(true, std::memory_order_relaxed); }
-  // Returns what throw_reason() would throw, if the reason is complete.
+  // Returns the error that throw_reason() would throw, if the reason is complete.
   std::optional<Error> complete() const;
-  // Returns what throw_reason() would throw, if anything, without waiting. The program then knows
-  // it.
+  // Returns the error that throw_reason() would throw, if there is one, without waiting. Notes that
+  // the program knows it.
   std::optional<Error> failure();
 
-  // As raise(), but tells no other host: this rank has said its last word to them.
+  // As raise(), but does not notify other hosts, because this rank has already sent them its last
+  // message.
   void raise_here(ErrorCode code, const std::string& text) noexcept {
     record(code, -1, rank_, text);
   }

@@ -17,7 +17,8 @@ constexpr int kGraceMs = 5000;  // for the rank that has begun to write the answ
 constexpr std::uint64_t kWhole = 0xffff'ffff;
 constexpr std::uint32_t kWentOn = 0xffff'ffff;  // instead of the number of calls
 
-// The state of a round: the rank that writes its answer, or complete.
+// Returns the state of a round: it names the rank that writes the answer, or says that the answer
+// is complete.
 std::uint64_t state_of(std::uint32_t round, std::uint64_t writer) {
   return (std::uint64_t{round} << 32) | writer;
 }
@@ -127,7 +128,7 @@ HostAgreement::Answer HostAgreement::read() const {
   }
   answer.mark = record_->mark[round_ & 1].load(std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_acquire);
-  // The round after next is written where this one was.
+  // The round after the next one uses the same memory as this round.
   const std::uint64_t state = record_->state.load(std::memory_order_relaxed);
   if (!mine || round_of(state) > round_ + 1) {
     throw_evicted();

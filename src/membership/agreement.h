@@ -1,12 +1,13 @@
 // The agreement of a host's ranks, in shared memory, on which ranks continue after a failure. Each
-// rank calls; a rank that has seen all live ranks call, or whose time is over, writes the answer
-// for all. If the writer dies, its death is detected and another rank writes.
+// rank calls. A rank that has seen all live ranks call, or whose time is over, writes the answer
+// for all. If the writer dies, the others detect its death and another rank writes.
 //
-// Rounds: a rank that was in an answer and could not connect to the others (one died meanwhile)
-// calls again. No rank continues before all live ones have connected, so a rank that calls again
-// finds the others there. Exception: a stopped rank, which reports neither success nor failure for
-// five seconds after the time limit, is not waited for any more (await_others() in comm/shrink.cc).
-// If it could not connect, it is then evicted.
+// There may be several rounds. If a rank was in an answer and could not connect to the others,
+// because one of them died meanwhile, it calls again. No rank continues before all live ranks have
+// connected, so a rank that calls again finds the others calling as well. There is one exception: a
+// stopped rank that reports neither success nor failure for five seconds after the time limit. The
+// others stop waiting for it (await_others() in comm/shrink.cc). If it has not connected, it is
+// then evicted.
 #pragma once
 
 #include <atomic>
@@ -23,35 +24,36 @@ namespace unisono::comm {
 
 class HostAgreement {
  public:
-  // `world`: the segment; `rank` of `ranks` on this host.
+  // `world` is the segment; this rank is `rank` of the `ranks` ranks on this host.
   HostAgreement(std::byte* world, int rank, int ranks);
 
   struct Answer {
     std::vector<int> ranks;  // that continue, in ascending order
     std::uint64_t mark = 0;  // unique to this answer; the same on all of them
   };
-  // `is_gone`: returns true if a rank is proved dead. Blocks until all others have called or are
-  // gone, at most until the deadline; then continues without them. Throws evicted: the others have
-  // answered without this rank, or there is no quorum.
+  // `is_gone` returns true if a rank is proved dead. Blocks until all other ranks have called or
+  // are gone, but at most until the deadline; then continues without the missing ranks. Throws
+  // evicted if the others have answered without this rank, or if there is no quorum.
   Answer call(const std::function<bool(int)>& is_gone, const Deadline& deadline, bool quorum);
-  // This rank has connected to the others of the last answer. A rank that could not is evicted.
+  // Notes that this rank has connected to the other ranks of the last answer. A rank that could not
+  // connect is evicted.
   void go_on() noexcept;
-  // This rank has received an answer given to several hosts (net_agreement.h). A rank that dies
-  // after that may have continued before.
+  // Notes that this rank has received an answer for several hosts (net_agreement.h). If a rank dies
+  // after that, it may have continued before its death.
   void hear_answer() noexcept { calls_[rank_].store(1, std::memory_order_release); }
   bool has_heard_answer(int rank) const noexcept {
     return calls_[rank].load(std::memory_order_acquire) != 0;
   }
   bool has_anyone_gone_on() const;
 
-  // The connecting of the ranks in an answer, identified by its mark. Each reports when it begins
-  // to connect to the others, and when it has connected to all of them, or that it failed and calls
-  // again.
+  // The progress of a rank that connects to the other ranks of an answer. The answer's mark
+  // identifies this meeting. Each rank reports when it begins to connect, and when it has connected
+  // to all ranks (done), or has failed and calls again (given_up).
   enum class Meeting : std::uint8_t { under_way, done, given_up };
   void begin_meeting(std::uint64_t mark) noexcept { note_meeting(mark & ~kDone); }
   void end_meeting(std::uint64_t mark) noexcept { note_meeting(mark | kDone); }
   void give_up_meeting() noexcept { note_meeting(0); }
-  // Returns the progress of a rank that has begun.
+  // Returns the progress of a rank. REQUIRES: the rank has begun to connect.
   Meeting meeting_of(int rank, std::uint64_t mark) const noexcept {
     const std::uint64_t noted = meetings_[rank].load(std::memory_order_acquire);
     return noted == (mark | kDone)    ? Meeting::done

@@ -19,7 +19,7 @@ namespace {
 using testing::as_threads;
 using testing::Child;
 
-// Zero at first, like the memory of a world.
+// Memory that is zero at first, like a world's memory.
 class Memory {
  public:
   explicit Memory(int ranks)

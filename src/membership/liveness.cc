@@ -17,7 +17,7 @@ namespace {
 
 static_assert(LivenessWord::kMark == FUTEX_OWNER_DIED);
 
-// A thread that the program does not know must not handle signals.
+// Blocks signals, because a thread that the program does not know of must not handle them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -1,9 +1,10 @@
-// Tells the other ranks on a host that this process has begun to end, before the kernel frees its
-// memory, which can take seconds, and only then closes its connections.
+// Notifies the other ranks on a host that this process has begun to end. Without it they would
+// notice late: the kernel first frees the memory of a process, which can take seconds, and only
+// then closes its connections.
 //
-// It uses a robust futex (get_robust_list(2)) in shared memory, which the kernel marks first of all
-// when the thread that holds it ends. The holder is a thread that does nothing else, so it ends
-// only with the process.
+// The notification is a robust futex (get_robust_list(2)) in shared memory. When the thread that
+// holds the futex ends, the kernel marks the futex before anything else. The holder is a thread
+// that does nothing else, so it ends only together with the process.
 #pragma once
 
 #include <atomic>
@@ -15,11 +16,11 @@ namespace unisono::comm {
 
 class LivenessToken {
  public:
-  // Marks nothing if the kernel has no robust futexes. Throws resource.
+  // Has no effect if the kernel has no robust futexes. Throws resource.
   explicit LivenessToken(LivenessWord& word);
   LivenessToken(const LivenessToken&) = delete;
   LivenessToken& operator=(const LivenessToken&) = delete;
-  // Releases the futex without a mark.
+  // Releases the futex, so that the kernel does not mark it.
   ~LivenessToken();
 
  private:

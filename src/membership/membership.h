@@ -1,5 +1,5 @@
 // The membership of a world: the live ranks, their agreements, and the error that has ended the
-// world, if any.
+// world, if there is one.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace unisono::comm {
 // Any thread may call, except agreement().
 class Membership {
  public:
-  // As for Watch.
+  // The arguments are those of Watch.
   Membership(const Hosts& hosts, LocalHost& host, transport::Network* network, int rank,
              const std::vector<int>& first_ranks);
 
@@ -25,9 +25,10 @@ class Membership {
   Watch& watch() noexcept { return watch_; }
   HostAgreement& agreement() noexcept { return agreement_; }
 
-  // Looks for deaths; then returns why the world has ended, if it has, without waiting.
+  // Looks for deaths. Then returns the error that has ended the world, if there is one, without
+  // waiting.
   std::optional<Error> failure();
-  // True once shrink() has made a world of the remaining ranks, which it does only once.
+  // Becomes true when shrink() has made a world of the remaining ranks, which it does only once.
   std::atomic<bool>& shrunk() noexcept { return shrunk_; }
 
  private:

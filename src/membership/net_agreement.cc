@@ -20,7 +20,7 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-// Time limits of attempts to reach a rank: the first one and the longest.
+// Time limits of attempts to reach a rank: of the first attempt, and of the longest one.
 constexpr int kSliceMs = 300;
 constexpr int kLongestSliceMs = 2000;
 constexpr int kNextMs = 5000;         // a coordinator that is late is replaced by the next rank
@@ -151,8 +151,9 @@ class Coordinator {
     return settled;
   }
 
-  // The ranks of an earlier answer may have continued: then no smaller part of them may. Without a
-  // quorum, no rank may continue if one that has left may have done so.
+  // Returns true if these ranks may continue. The ranks of an earlier answer may have continued, so
+  // a smaller part of them must not. Without a quorum, no rank may continue if a rank that has left
+  // may have continued.
   bool may_go_on() const {
     if (!agreement_.quorum) {
       const std::vector<int> absent = with_status(standing_, RankStatus::absent);
@@ -188,8 +189,8 @@ class Coordinator {
     }
     std::string_view text = received.text;
     const auto size = static_cast<int>(standing_.size());
-    // The rank with the least time left sets the limit for all; but a rank with none left does not
-    // end it at once.
+    // The rank with the least time left sets the limit for all ranks; but a rank with no time left
+    // does not end the agreement at once.
     const std::vector<int> left_ms = take_line(text, INT_MAX);
     if (!left_ms.empty()) {
       const int ms = std::max(left_ms.front(), kLateMs);
@@ -245,7 +246,7 @@ class Participant {
  private:
   static constexpr int kForEver = 1 << 30;
 
-  // Returns the lowest rank that may be there; this one, if there is none.
+  // Returns the lowest rank that may be reachable; this rank itself if there is no other.
   int find_coordinator() const {
     for (int rank = 0; rank < self_.rank; ++rank) {
       const int waited_ms = waited_ms_[static_cast<std::size_t>(rank)];
@@ -257,7 +258,7 @@ class Participant {
     return self_.rank;
   }
 
-  // Returns nothing if the coordinator is not there, or not any more.
+  // Returns nothing if the coordinator is not reachable, or is lost meanwhile.
   std::optional<AgreedView> ask(int coordinator, const Deadline& deadline) {
     std::vector<std::vector<tcp::Address>> addresses(static_cast<std::size_t>(self_.size));
     const auto at = static_cast<std::size_t>(coordinator);
@@ -266,7 +267,7 @@ class Participant {
     tcp::Channel channel;
     const int patience_ms = agreement_.patience_ms(coordinator);
     const int left_ms = deadline.left_ms();
-    // A distant or busy rank takes longer to admit this one.
+    // A distant or busy rank needs longer to admit this rank.
     const int longer_ms = std::clamp(waited_ms_[at], kSliceMs, kLongestSliceMs);
     const int longest_ms = patience_ms < 0 ? longer_ms : std::clamp(patience_ms, 1, longer_ms);
     const int slice = left_ms < 0 ? longest_ms : std::clamp(left_ms, 1, longest_ms);

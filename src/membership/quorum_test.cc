@@ -25,10 +25,10 @@ TEST(Quorum, WhoIsProvedGoneDoesNotCount) {
   EXPECT_FALSE(has_quorum(std::vector{kGone, kGone}));
 }
 
-// All ways in which a network can separate ranks, with each side knowing some of the deaths.
+// Tries all ways in which a network can separate ranks while each side knows some of the deaths.
 TEST(Quorum, NeverTwoWorlds) {
   constexpr int kRanks = 5;
-  // A rank is dead, or on one of two sides; each side knows of a death or not.
+  // A rank is dead or on one of two sides; each side knows of a death or does not.
   constexpr int kWays = 6;  // side a, side b, dead: unknown, known to a, known to b, known to both
   int ways = 1;
   for (int rank = 0; rank < kRanks; ++rank) {

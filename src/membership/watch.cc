@@ -20,7 +20,7 @@ constexpr std::string_view kMemoryAdvice = "check the limits on memory (ulimit -
 constexpr std::string_view kAdvice =
     "look at its last output; the other ranks cannot continue without it";
 
-// Also with unread data.
+// Returns true if the peer closed the connection, even while data was unread.
 bool is_closing(transport::Loss::Kind kind) {
   return kind == transport::Loss::Kind::closed || kind == transport::Loss::Kind::reset;
 }

@@ -1,5 +1,5 @@
-// Looks for dead ranks and for reports from other hosts, and passes the reason to the world's abort
-// word. All ranks here are world ranks.
+// Looks for dead ranks and for reports from other hosts, and passes reasons to the world's abort
+// word. All ranks in this file are world ranks.
 #pragma once
 
 #include <sys/types.h>
@@ -26,27 +26,30 @@ class LocalHost;
 // Any thread may call.
 class Watch {
  public:
-  // All arguments must outlive it. `network`: nullptr if there is one host. `first_ranks`: by rank,
-  // the number before any rank was lost; empty: the same.
+  // All arguments must outlive this object. `network` is nullptr if there is one host.
+  // `first_ranks` has, by rank, each rank's number before any rank was lost; it is empty if no rank
+  // was lost.
   Watch(const Hosts& hosts, LocalHost& host, transport::Network* network, AbortWord& abort,
         std::vector<int> first_ranks);
   ~Watch();
 
-  // Looks for dead peers and for reports from other hosts. Cheap, but a system call. Returns at
-  // once if another thread is already looking.
+  // Looks for dead peers and for reports from other hosts. This is cheap, but takes a system call.
+  // Returns at once if another thread is already looking.
   void look() noexcept;
-  // Takes what only the network knows: why another rank ends the world, or that a rank is gone.
+  // Receives reports that only the network has: that another rank ends the world, or that a rank is
+  // gone.
   void listen() noexcept;
-  // Returns true if the network has information that listen() has not taken yet.
+  // Returns true if the network has reports that listen() has not received yet.
   bool network_has_more() const noexcept;
 
-  // Returns true if a rank has destroyed its world in order: it sends nothing any more.
+  // Returns true if a rank has destroyed its world in order, so that it sends nothing more.
   bool has_left(int rank) noexcept;
   bool has_left_here(int rank) noexcept;
-  // Proved, for a rank of another process on this host.
+  // Returns true if a rank of another process on this host is proved dead.
   bool is_dead_here(int rank);
   bool same_process_as(int rank) const noexcept;
-  // For a rank on this host: returns 0 if its process runs, else the process to continue (SIGCONT).
+  // Returns 0 if the process of a rank on this host runs; if it is stopped, returns the process to
+  // continue (SIGCONT).
   pid_t stopped_process(int rank) const;
 
  private:

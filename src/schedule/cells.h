@@ -1,5 +1,5 @@
-// Cells: the places that moves read and write. The proofs use them, and so can code that runs a
-// schedule.
+// Cells: the places that moves read and write. The proofs use them; code that runs a schedule may
+// use them too.
 #pragma once
 
 #include <cstddef>
@@ -22,22 +22,21 @@ struct Cell {
 
 std::string_view to_string(Buffer buffer);
 
-// Dense and unique within a schedule.
+// Returns a key that is dense and unique within a schedule.
 std::uint64_t cell_key(const Schedule& schedule, Cell cell);
 
 // Returns the output chunk of `rank` that occupies the memory of `input_chunk` in a call in place,
-// or -1 if there is none. It is the same chunk, if `rank` has it as input and as output. For
-// all_to_all, block d of the output occupies block d of the input, so it is the chunk that rank d
-// sends to `rank`. A barrier has no buffers.
+// or -1 if there is none. If `rank` has the chunk both as input and as output, this is the same
+// chunk. In all_to_all, block d of the output occupies block d of the input, so it is the chunk
+// that rank d sends to `rank`. A barrier has no buffers.
 int chunk_in_place(const Schedule& schedule, int rank, int input_chunk);
 
-// The step in which each cell is first written. Up to and in this step, reading the cell yields the
-// input.
+// The step in which each cell is first written. Reads before this step, and in it, yield the input.
 class FirstWrites {
  public:
   explicit FirstWrites(const Schedule& schedule);
 
-  // -1 if no move writes it.
+  // Returns -1 if no move writes the cell.
   int step(Cell cell) const;
   // Returns the cell that a read in `step` really reads: the input if nothing has been written yet.
   Cell read_through(Cell cell, int step) const;

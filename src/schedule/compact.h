@@ -1,8 +1,10 @@
-// A schedule in short: the messages of one step, and how often the step is repeated.
+// A schedule in compact form: the messages of one step, and the number of times that the step is
+// repeated.
 //
-// A ring over 16384 ranks has 5e8 moves, but all its steps are alike: who sends to whom, and how
-// much. Which chunks they are does not matter to the time. Where every step of an algorithm waits
-// for the step before (or none does), this is enough to simulate it.
+// A ring over 16384 ranks has 5e8 moves, but all its steps have the same messages between the same
+// ranks. The time does not depend on which chunks the messages contain. If every step of an
+// algorithm waits for the step before it, or no step waits, the compact form is enough to simulate
+// it.
 #pragma once
 
 #include <cstdint>
@@ -30,35 +32,35 @@ struct Copies {
   int apart = 0;
 };
 
-// Messages of a step that are too many to keep all of them: made part by part, each as long as the
-// others.
+// The messages of a step that has too many messages to store. They are made part by part; all parts
+// have the same number of messages.
 struct PhaseParts {
   int count = 1;
   std::int64_t messages = 0;  // of each
   std::function<std::vector<CompactMessage>(int part)> make = {};
 };
 
-// Steps of the schedule that do not wait for each other may be one step here, with the messages of
-// the first of them first.
+// One or more steps. Steps of the schedule that do not wait for each other may be one step here,
+// which begins with the messages of the first of them.
 struct CompactPhase {
   std::string name = {};
   std::int64_t steps = 1;  // all with the same messages
-  // true: a rank sends in a step only after it has received all messages of earlier steps, also of
-  // earlier phases. false: its sends do not depend on its receives.
+  // true: a rank sends in a step only after it has received all messages of earlier steps and
+  // phases. false: its sends do not depend on its receives.
   bool waits = true;
   std::vector<CompactMessage> messages = {};  // in the order in which ports take them
-  // For groups of ranks that all do the same: consecutive copies of a message, and copies of all of
-  // this. It keeps a step of 2^20 ranks that meet at one level of a hierarchy short.
+  // Copies for groups of ranks that all do the same: `each` repeats each message, and `all` repeats
+  // the whole list. So even a step of 2^20 ranks that meet at one level of a hierarchy is short.
   Copies each = {};
   Copies all = {};
   PhaseParts parts = {};  // with `make`: in place of all these, of a phase of one step
 };
 
 std::int64_t message_count(const CompactPhase& phase);
-// The messages of one part; a phase that is kept is one part.
+// Returns the number of messages in one part; a phase that stores its messages is one part.
 std::int64_t messages_of_part(const CompactPhase& phase);
 
-// Calls visit(message) for each message of one part, copies and all, in their order.
+// Calls visit(message) for each message of one part, including copies, in their order.
 template <typename Visit>
 void for_each_message(const CompactPhase& phase, int part, const Visit& visit) {
   if (phase.parts.make) {
@@ -97,7 +99,7 @@ struct CompactSchedule {
 };
 
 // Returns the messages of each step of a schedule, in the order of its moves. A compact form must
-// have the same messages, step for step or with several steps in one.
+// have the same messages, either step by step or with several steps joined to one.
 std::vector<std::vector<CompactMessage>> messages_by_step(const Schedule& schedule);
 std::vector<std::vector<CompactMessage>> messages_by_step(const CompactSchedule& schedule);
 

@@ -69,7 +69,8 @@ class Embedder {
     }
   }
 
-  // Returns the place of the smaller schedule's data between the parts of the larger schedule.
+  // Returns the buffer in which the smaller schedule's data lies between the parts of the larger
+  // schedule.
   Buffer home(int rank, int chunk) const {
     return needs_output(result_, rank, chunk) ? Buffer::output : Buffer::scratch;
   }
@@ -122,8 +123,9 @@ class Embedder {
            key(last) == std::tuple(move.step, from, to, source, target, move.combine, move.line);
   }
 
-  // A sum that starts in scratch starts with the input of its rank; but in the larger schedule that
-  // is elsewhere, and something else may be in scratch.
+  // Copies a rank's input to scratch before a sum in scratch starts. In the smaller schedule such a
+  // sum starts with the input by itself; in the larger schedule the input is elsewhere, and scratch
+  // may hold other data.
   void copy_to_scratch(Cell target, const Move& move, int to, int first) {
     if (placement_.begins || first_writes_.step(target) != move.step) {
       return;
@@ -159,7 +161,7 @@ void require_same_shape(const char* who, const Schedule& a, const Schedule& b) {
   }
 }
 
-// Lines mean something only within one file.
+// Drops the lines if the files differ: a line has a meaning only within one file.
 void join_files(Schedule& whole, const Schedule& part) {
   if (whole.file == part.file) {
     return;
@@ -170,7 +172,7 @@ void join_files(Schedule& whole, const Schedule& part) {
   }
 }
 
-// Everything of `part`, `shift` steps later.
+// Adds all moves and phases of `part`, `shift` steps later.
 void add(Schedule& whole, const Schedule& part, int shift) {
   for (Move move : part.moves) {
     move.step += shift;

@@ -39,7 +39,7 @@ CountProblem check_square(const CountRows& rows, std::size_t ranks, const std::s
   return {};
 }
 
-// Takes unisono.counts/1, or its rows alone.
+// Reads unisono.counts/1, or only the rows.
 class CountsReader : public JsonReader {
  public:
   Counts counts;
@@ -151,7 +151,7 @@ Parsed<Counts> parse_json_counts(std::string_view text) {
 
 constexpr std::string_view kBetween = " \t,;\r";
 
-// Parses the numbers of a line; returns the mistake, or empty.
+// Parses the numbers of a line. Returns the error; empty if there is none.
 std::string read_row(std::string_view line, std::vector<std::int64_t>& row) {
   line = line.substr(0, line.find('#'));
   for (std::size_t at = line.find_first_not_of(kBetween); at != std::string_view::npos;) {

@@ -1,19 +1,19 @@
-// The counts of an all_to_all_v: how many elements each rank sends to each other. They are of a
-// call; a schedule that carries them is the exchange of that call, with blocks of their real sizes.
+// The counts of an all_to_all_v: how many elements each rank sends to each other rank. Counts
+// belong to one call. A schedule with counts is the exchange of that call, with blocks of their
+// real sizes.
 //
-// Counts as text are one of
+// Counts as text have one of these forms:
 //
-//   a table        a row for each sending rank, a number for each receiving one, with commas,
-//                  semicolons, blanks or tabs between them; empty lines, and what follows a #, do
-//                  not count
-//   a JSON array   [[0, 5], [3, 0]], the same rows
-//   unisono.counts/1
-//                  {"format": "unisono.counts/1", "element_bytes": 4096,
-//                   "send": [[0, 5], [3, 0]], "receive": [[0, 3], [5, 0]]}
+//  a table        a row for each sending rank, with a number for each receiving rank, separated by
+//                 commas, semicolons, blanks or tabs; empty lines, and text after a #, are ignored
+//  a JSON array   [[0, 5], [3, 0]], the same rows
+//  unisono.counts/1
+//                 {"format": "unisono.counts/1", "element_bytes": 4096,
+//                  "send": [[0, 5], [3, 0]], "receive": [[0, 3], [5, 0]]}
 //
-// `receive` has a row for each receiving rank, with what it expects of each sending one; without it
-// every rank expects what is sent. Limits: 4096 ranks, elements of 1 GiB, 2^63-1 bytes in
-// all.
+// `receive` has a row for each receiving rank: the counts that it expects from each sending rank.
+// Without `receive`, every rank expects the counts that are sent. Limits: 4096 ranks, elements of 1
+// GiB, 2^63-1 bytes in total.
 #pragma once
 
 #include <cstddef>
@@ -50,8 +50,8 @@ struct Counts {
   friend bool operator==(const Counts&, const Counts&) = default;
 };
 
-// The total that all ranks send, the most that one sends or receives, its own block included, and
-// the largest block: in elements.
+// In elements: the total that all ranks send, the most that one rank sends or receives (including
+// its own block), and the largest block.
 struct CountTotals {
   std::int64_t all = 0;
   std::int64_t most_sent = 0;
@@ -63,7 +63,8 @@ struct CountTotals {
 // REQUIRES: check_counts() finds nothing.
 CountTotals totals_of(const Counts& counts);
 
-// The error in the shape or the size, with its position as a JSON pointer; empty message: no error.
+// An error in the shape or the size, with its position as a JSON pointer. An empty message means
+// that there is no error.
 struct CountProblem {
   std::string message = {};
   std::string position = {};
@@ -72,8 +73,8 @@ CountProblem check_counts(const Counts& counts);
 
 Parsed<Counts> parse_counts(std::string_view text);
 
-// Writes the keys element_bytes, send and, if given, receive of an object, one row per line, after
-// `indent`.
+// Writes the keys element_bytes, send and (if given) receive of a JSON object, one row per line,
+// each line after `indent`.
 std::string counts_members(const Counts& counts, std::string_view indent);
 std::string to_json(const Counts& counts);  // unisono.counts/1
 

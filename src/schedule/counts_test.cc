@@ -12,7 +12,7 @@ namespace {
 
 const Counts kTwo{.send = {{0, 5}, {3, 1}}};
 
-// The message behind its place.
+// Returns the message after its position.
 std::string wrong(std::string_view text) {
   const Parsed<Counts> parsed = parse_counts(text);
   return parsed ? "read" : parsed.position + ": " + parsed.message;
@@ -86,7 +86,7 @@ TEST(Counts, SayWhatIsWrongInJson) {
             "/: unknown key \"sent\"; known are format, element_bytes, send, receive");
 }
 
-// Any text gives a refusal with a message, or valid counts that can be read back.
+// Any text is either refused with a message, or gives valid counts that can be read back.
 TEST(Counts, OfAnyTextAreRightOrRefused) {
   std::mt19937 random(21);
   const std::string_view letters = "0123456789[]{},;:-.e\"\n #\tsendreceiveformat";

@@ -1,8 +1,9 @@
-// Data flow, one chunk at a time: data moves only within its chunk, so the chunks are independent
-// and the state of one is small.
+// Data flow, one chunk at a time: data moves only within its chunk, so the chunks are independent,
+// and the state of one chunk is small.
 //
-// The contents of a cell are how often each rank's contribution is in it; counts stop at 255. Where
-// only one rank has a chunk as input, a cell can hold nothing else, and one count is enough.
+// The contents of a cell are counters: how often each rank's contribution is in the cell. Counters
+// stop at 255. If only one rank has the chunk as input, a cell can hold nothing else, and one
+// counter is enough.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -47,7 +48,7 @@ bool everyone_contributes(const Schedule& schedule) {
   return true;
 }
 
-// The loops over all counts of a cell have no branch, so that compilers make vectors of them.
+// These loops over all counters of a cell have no branch, so that compilers vectorize them.
 bool share_a_rank(std::span<const Count> one, std::span<const Count> other) {
   unsigned shared = 0;
   for (std::size_t i = 0; i < one.size(); ++i) {
@@ -79,7 +80,7 @@ class ChunkFlow {
         nothing_(width_, 0),
         own_(width_, 0) {}
 
-  // Adds the final contents of the chunk to `state`, if it is given.
+  // Adds the final contents of the chunk's cells to `state`, if it is given.
   void run(int chunk, Fnv* state = nullptr) {
     chunk_ = chunk;
     const Moves moves = std::as_const(by_chunk_).of(static_cast<std::size_t>(chunk));
@@ -102,7 +103,7 @@ class ChunkFlow {
   }
   Contents contents(std::size_t slot) { return Contents(cells_).subspan(slot * width_, width_); }
 
-  // All reads of a step come before all its writes, so results wait in `results_`.
+  // All reads of a step come before all its writes, so the results wait in `results_`.
   void run_step(Moves moves) {
     results_.clear();
     targets_.clear();
@@ -125,7 +126,7 @@ class ChunkFlow {
     }
   }
 
-  // Appends the result of the move.
+  // Appends the contents that the move produces.
   void result(const Move& each) {
     const Contents source = read(each.from, each.source, each);
     const std::size_t at = results_.size();
@@ -146,7 +147,7 @@ class ChunkFlow {
     add(target, sum);
   }
 
-  // Returns the contents of a cell as seen by a reader. Valid until the next call.
+  // Returns the contents of a cell as a reader sees them. Valid until the next call.
   Contents read(int rank, Buffer buffer, const Move& reader) {
     if (buffer != Buffer::input && written_[slot(rank, buffer)]) {
       return contents(slot(rank, buffer));

@@ -53,7 +53,8 @@ class Accesses {
     note(first_writes_.read_through(cell, step), {.event = event, .step = step});
   }
 
-  // In place, the input is the output that lies on it.
+  // Notes an access. In place, an access to the input is an access to the output in the same
+  // memory.
   void note(Cell cell, Access access) {
     if (aliasing_ == Aliasing::in_place && cell.buffer == Buffer::input) {
       const int chunk = chunk_in_place(schedule_, cell.rank, cell.chunk);
@@ -76,7 +77,7 @@ class Accesses {
 
 using Edge = std::pair<std::uint32_t, std::uint32_t>;  // (event, what it waits for)
 
-// Plays the accesses of one chunk after another: within a step all reads, then all writes.
+// Plays the accesses of one chunk in order: within a step, all reads come before all writes.
 class Edges {
  public:
   explicit Edges(int ranks) : places_(3 * static_cast<std::size_t>(ranks)) {}

@@ -1,10 +1,10 @@
 // The true data dependencies between the moves of a schedule.
 //
-// A move is two events: event 2m reads the source of move m, event 2m+1 writes its target (and
-// reads it first, if the move reduces). An event depends on the write that it reads from, and a
-// write also on the write before it and on the reads in between. Reads and writes are those of
-// cells; within one step all reads come before all writes. A read that falls through to the input
-// has no dependency, unless the call is in place.
+// A move is two events: event 2m reads the source of move m; event 2m+1 writes its target (and
+// reads the target first if the move reduces). An event depends on the write that it reads from. A
+// write also depends on the previous write, and on the reads since then. Reads and writes refer to
+// cells; within one step all reads come before all writes. A read that yields the input has no
+// dependency, unless the call is in place.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ struct Dependencies {
   std::vector<std::size_t> first;  // 2 * moves + 1 places in `events`
   std::vector<std::uint32_t> events;
 
-  // Returns the predecessors of an event, ascending, each once; never itself.
+  // Returns the predecessors of an event in ascending order, without duplicates and without the
+  // event itself.
   std::span<const std::uint32_t> of(std::size_t event) const {
     return std::span(events).subspan(first[event], first[event + 1] - first[event]);
   }
@@ -35,7 +36,7 @@ constexpr std::uint32_t write_event(std::size_t move) {
   return static_cast<std::uint32_t>(2 * move + 1);
 }
 
-// REQUIRES: the structure of the schedule is right (ranks, chunks and buffers in range).
+// REQUIRES: the structure of the schedule is correct (ranks, chunks and buffers in range).
 Dependencies dependencies(const Schedule& schedule, Aliasing aliasing = Aliasing::none);
 
 }  // namespace unisono

@@ -15,7 +15,7 @@ Schedule swap_of_two() {
 }
 
 TEST(FinalState, IsTheHashThatTheHeaderDescribes) {
-  // Both ranks: output written, with each part once; scratch not written.
+  // On both ranks the output is written and contains each part once; scratch is not written.
   std::uint32_t hash = 2166136261;
   for (const unsigned byte : {1U, 1U, 1U, 0U, 1U, 1U, 1U, 0U}) {
     hash = (hash ^ byte) * 16777619;

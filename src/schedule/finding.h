@@ -1,4 +1,4 @@
-// The findings of the verifier, and of others that prove properties of a schedule.
+// The findings of the verifier, and of other proofs about schedules.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace unisono {
 
-// Data until somebody reads it: finding_text.cc makes the English sentence, and the viewer makes
-// its own, in English and Chinese, from the same fields.
+// A finding is data, not text: finding_text.cc makes the English sentence from these fields, and
+// the viewer makes its own sentences in English and Chinese.
 struct Finding {
   using Argument = std::variant<std::int64_t, std::string>;
 
@@ -64,7 +64,7 @@ struct Finding {
 std::string_view to_string(Finding::Kind kind);
 std::string_view to_string(Finding::Mistake mistake);
 
-// The English sentence, without the step: "rank 1 counted twice at rank 2 chunk 0".
+// Returns the English sentence without the step: "rank 1 counted twice at rank 2 chunk 0".
 std::string sentence(const Finding& finding);
 // Returns the sentence with its step, "step 2: rank 1 counted twice ...". In text, steps are
 // counted from 1.

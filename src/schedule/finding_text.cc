@@ -1,5 +1,5 @@
-// The English of findings: one sentence for each mistake. {rank} and {chunk} stand for these fields
-// of the finding, {0}, {1} and so on for its arguments, and {all} for all of them.
+// The English texts of findings: one sentence per kind of mistake. {rank} and {chunk} stand for
+// these fields of the finding, {0}, {1} and so on for its arguments, and {all} for all arguments.
 #include <array>
 #include <cstddef>
 #include <string>

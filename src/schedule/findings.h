@@ -1,4 +1,4 @@
-// Collects findings up to a limit: a schedule that is wrong everywhere is not worth a long list.
+// Collects findings up to a limit, because a schedule with many mistakes does not need a long list.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class Findings {
   bool full() const { return list_.size() >= kMost; }
   bool empty() const { return list_.empty(); }
 
-  // By step; what belongs to the end comes last.
+  // Returns the findings ordered by step; findings about the end come last.
   std::vector<Finding> take() && {
     sort_by(list_, [](const Finding& finding) {
       return finding.step < 0 ? std::numeric_limits<int>::max() : finding.step;

@@ -1,4 +1,4 @@
-// Values grouped by a dense key, in two passes and without sorting.
+// Groups values by a dense key, in two passes and without sorting.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace unisono {
 template <typename Value>
 class Grouped {
  public:
-  // `for_each(visit)` calls visit(key, value) for each value, twice the same ones; keys are below
-  // `keys`. The values of a group keep their order.
+  // `for_each(visit)` must call visit(key, value) for each value. It is called twice and must visit
+  // the same values each time; keys are below `keys`. The values of a group keep their order.
   template <typename ForEach>
   Grouped(std::size_t keys, const ForEach& for_each) : first_(keys + 1, 0) {
     for_each([this](std::size_t key, const Value&) { ++first_[key + 1]; });

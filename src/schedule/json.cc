@@ -27,8 +27,8 @@ bool has_control_characters(std::string_view text) {
   });
 }
 
-// Takes the document as a stream of values, so that memory is only spent on values that have a
-// place, and nesting on none.
+// Reads the document as a stream of values: memory is used only for values that have a place in the
+// schedule, and none for nesting.
 class ScheduleReader : public JsonReader {
  public:
   bool has_phases() const { return phases_seen_; }
@@ -121,7 +121,8 @@ class ScheduleReader : public JsonReader {
 
   void end_array() override { (in_row_ ? in_row_ : in_column_) = false; }
 
-  // The field that a value here belongs to, nullptr if none may be here.
+  // Returns the field to which a value at this position belongs; nullptr if no value is allowed
+  // here.
   const Field* expected() const {
     if (depth() == 0 || field_ >= kFieldCount || kFields[field_].column != in_column_) {
       return nullptr;

@@ -11,10 +11,10 @@
 //              "combine": ["reduce", ...], "line": [28, ...]},
 //    "counts": {"element_bytes": 4096, "send": [[0, 5], [3, 0]], "receive": [[0, 3], [5, 0]]}}
 //
-// `counts`, of all_to_all alone, are those of one call (schedule/counts.h). They, `algorithm`,
-// `file`, `phases`, `root` (where the collective has none) and the columns `chunks` (then 1) and
-// `line` (then unknown) may be left out; nothing may be added. Numbers are whole.
-// Limits: 4096 ranks, 2^24 chunks, 2^30 steps, 50 million moves.
+// `counts` is allowed only for all_to_all, and holds the counts of one call (schedule/counts.h).
+// These keys may be missing: `counts`, `algorithm`, `file`, `phases`, `root` (if the collective has
+// none), and the columns `chunks` (then 1) and `line` (then unknown). Other keys are not allowed.
+// Numbers are integers. Limits: 4096 ranks, 2^24 chunks, 2^30 steps, 50 million moves.
 #pragma once
 
 #include <string>
@@ -29,8 +29,9 @@ inline constexpr std::string_view kScheduleFormat = "unisono.schedule/1";
 
 std::string to_json(const Schedule& schedule);
 
-// The numbers of the result are in range and its moves in order; whether it is right is for
-// verify() to say. The position is "byte N" where the text is no JSON, else a JSON pointer.
+// The numbers in the result are in range, and its moves are in order; verify() must check
+// everything else. The position of an error is "byte N" if the text is not JSON, otherwise a JSON
+// pointer.
 Parsed<Schedule> parse_schedule_json(std::string_view text);
 
 }  // namespace unisono

@@ -1,4 +1,5 @@
-// The fields of `unisono.schedule/1`: where they are, what they may hold, what was read.
+// The fields of `unisono.schedule/1`: their place, their valid values, and the values that were
+// read.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +25,7 @@ inline constexpr std::array<std::string_view, 2> kCombines = {"replace", "reduce
 
 enum class Type { number, word, name, rows };
 
-// A value of the document: a number up to `most`, one of the `words`, a free name, or rows of
-// counts.
+// A value of the document: a number up to `most`, one of the `words`, any name, or rows of counts.
 struct Field {
   std::string_view path;  // as a JSON pointer; the place of a column is that of its array
   Type type = Type::number;

@@ -10,7 +10,7 @@
 namespace unisono {
 namespace {
 
-// The smallest document with everything in it: rank 0 sends chunks 0 and 1 to rank 1.
+// The smallest document that contains every key: rank 0 sends chunks 0 and 1 to rank 1.
 constexpr std::string_view kDocument = R"({
   "format": "unisono.schedule/1",
   "collective": "broadcast",
@@ -38,7 +38,7 @@ constexpr std::string_view kDocument = R"({
 }
 )";
 
-// The document with one text in it replaced by another.
+// Returns the document with one text in it replaced by another text.
 std::string with(std::string_view from, std::string_view to) {
   std::string text(kDocument);
   const std::size_t at = text.find(from);
@@ -258,8 +258,8 @@ TEST(WrongJson, IsRefusedBeforeALongStringIsRead) {
   EXPECT_LT(parsed.message.size(), 100U);
 }
 
-// A damaged file that is accepted must pass verify without a crash, and can be written and read
-// back; a refused one has a position.
+// If a damaged file is accepted, verify() must not crash on it, and it must survive writing and
+// reading; if it is refused, the error has a position.
 TEST(WrongJson, MayBeDamagedAnywhere) {
   constexpr std::string_view kBytes =
       "0123456789-,:[]{}\"\\ \n\x01\xff"

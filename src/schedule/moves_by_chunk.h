@@ -11,7 +11,7 @@ namespace unisono {
 
 using Moves = std::span<const Move* const>;
 
-// In the order of the schedule, which must outlive the result.
+// Keeps the order of the schedule, which must outlive the result.
 inline Grouped<const Move*> moves_by_chunk(const Schedule& schedule) {
   return {static_cast<std::size_t>(schedule.chunks), [&schedule](const auto& visit) {
             for (const Move& move : schedule.moves) {

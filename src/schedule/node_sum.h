@@ -1,8 +1,8 @@
-// Sums nodes of the tree over leaves (base/leaf_tree.h) that lie side by side, as ranks with any
-// ranges of leaves have sent them.
+// Sums neighbouring nodes of the tree over leaves (base/leaf_tree.h), which ranks with any ranges
+// of leaves have sent.
 //
-// The additions are a schedule in which every node is a rank, so that verify() and
-// verify_tree_order() prove what TreeSum runs.
+// The additions form a schedule in which every node is a rank. So verify() and verify_tree_order()
+// prove the additions that TreeSum runs.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@
 namespace unisono {
 
 struct NodeSum {
-  // One move for each addition, to the node that keeps the sum; each move has a step of its own. If
-  // the nodes have all leaves, it is a reduce to the node of leaf 0.
+  // Has one move per addition, to the node that keeps the sum; each move has a step of its own. If
+  // the nodes contain all leaves, the schedule is a reduce to the node of leaf 0.
   Schedule schedule;
-  // The nodes that stay, from left to right: one if the nodes have all leaves.
+  // The nodes that remain, from left to right: only one if the nodes contain all leaves.
   struct Kept : LeafRange {
     std::size_t place = 0;  // in the list of nodes
   };
   std::vector<Kept> kept;
 };
 
-// Returns the additions for nodes of tree(0, leaves) in any order. REQUIRES: no leaf is in two of
-// them.
+// Returns the additions for nodes of tree(0, leaves) in any order. REQUIRES: no two nodes share a
+// leaf.
 NodeSum sum_of_nodes(std::size_t leaves, std::span<const LeafRange> nodes);
 
 }  // namespace unisono

@@ -1,11 +1,10 @@
-// Progress: with lanes of one message, every wait is known in advance, so a schedule finishes
+// Progress: if every lane holds one message, all waits are known in advance, so a schedule finishes
 // exactly if its waits have no cycle.
 //
-//   send      waits for its data, for the sender's send before it, and for the message before it
-//             on its lane to be taken off
-//   receive   waits for its send, and with it for all receives before it on its lane; and for its
-//             target
-//   local     waits for its data and its target at once: it has no lane to hold a copy
+//  send      waits for its data, for the sender's previous send, and until the previous message on
+//            its lane has been taken
+//  receive   waits for its send (and so for all earlier receives on its lane), and for its target
+//  local     waits for its data and its target at the same time, because no lane holds a copy
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
@@ -29,7 +28,7 @@ class Waits {
     add_order();
   }
 
-  // Runs all that can run; the moves left have waiting_for > 0 in one of their events.
+  // Runs all events that can run. Each move that is left has waiting_for > 0 in one of its events.
   void run() {
     const Grouped<std::uint32_t> wakes(waiting_for_.size(), [this](const auto& visit) {
       for (const auto& [event, on] : edges_) {
@@ -125,7 +124,7 @@ Finding stuck(const Move& move, bool sending, Aliasing aliasing) {
 void check_progress(const Schedule& schedule, Aliasing aliasing, Findings& findings) {
   Waits waits(schedule, aliasing);
   waits.run();
-  // The first wait of a rank identifies it: the rest comes later.
+  // Reports only the first wait of each rank, because the rank's later waits follow from it.
   std::vector<bool> told(static_cast<std::size_t>(schedule.ranks), false);
   for (std::size_t index = 0; index < schedule.moves.size() && !findings.full(); ++index) {
     const Move& move = schedule.moves[index];

@@ -9,7 +9,7 @@
 namespace unisono {
 namespace {
 
-// The sum of `count` ranks from `first` on, in this order.
+// The sum of `count` ranks from `first` on, in ascending order.
 struct Sum {
   int first = 0;
   int count = 1;

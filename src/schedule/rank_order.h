@@ -1,14 +1,13 @@
-// Checks whether a schedule sums in rank order, so that its result has the same bits as that of
-// every other schedule that does.
+// Checks whether a schedule sums in rank order. All schedules that do so give the same bits.
 #pragma once
 
 #include "schedule/schedule.h"
 
 namespace unisono {
 
-// Every sum is ((rank 0 + rank 1) + rank 2) + ..., and no part of one goes from rank to rank: the
-// engine then adds in one pass, and rounds narrow floats once. True where nothing is summed.
-// REQUIRES: the structure of the schedule is right.
+// Returns true if every sum is ((rank 0 + rank 1) + rank 2) + ..., and no partial sum goes from
+// rank to rank. The engine then adds in one pass and rounds narrow floats once. Also returns true
+// if nothing is summed. REQUIRES: the structure of the schedule is correct.
 bool sums_in_rank_order(const Schedule& schedule);
 
 }  // namespace unisono

@@ -24,7 +24,7 @@ struct Value {
   MoveCode rounded = MoveCode::none;  // its code, if nothing was added after rounding
 };
 
-// Equal expressions get one value: equal numbers mean equal bits.
+// Gives equal expressions the same number: equal numbers mean equal bits.
 class Values {
  public:
   int input(int rank) { return named({rank, -1, MoveCode::none}, {}); }
@@ -60,7 +60,7 @@ class Values {
   std::vector<Value> values_;
 };
 
-// The cells of one chunk, and their values as the moves run.
+// Tracks the values in the cells of one chunk while the moves run.
 class RoundingFlow {
  public:
   RoundingFlow(const Schedule& schedule, int chunk)
@@ -88,8 +88,8 @@ class RoundingFlow {
   }
   int output(int rank) { return read(rank, Buffer::output); }
   const Value& of(int value) const { return values_.of(value); }
-  // The number of contributions in a complete value: one per rank if the collective reduces;
-  // otherwise every value is complete.
+  // Returns the number of contributions in a complete value: one per rank if the collective
+  // reduces; otherwise 1, because every value is complete.
   int contributions() const { return reduces(schedule_.collective) ? schedule_.ranks : 1; }
   int chunk() const { return chunk_; }
 
@@ -137,7 +137,7 @@ class RoundingCheck {
     check_same_bits(flow);
   }
 
-  // Blames the move that rounds once too often, not the moves that forward its result.
+  // Reports the move that rounds once too often, not the moves that forward its result.
   void check_result(RoundingFlow& flow, const Move& move, int result) {
     const Value& before = flow.of(flow.source(move));
     const Value& after = flow.of(result);
@@ -190,8 +190,8 @@ struct OwnRounding {
   std::uint32_t line = 0;
 };
 
-// Finds the next result, besides the known ones, that is sent encoded but is not rounded on its own
-// rank.
+// Finds a result, not among the known ones, that is sent encoded although its own rank has not
+// rounded it.
 class MissingRounding {
  public:
   MissingRounding(const Schedule& schedule, int chunk, Moves moves, MoveCode code)
@@ -222,8 +222,8 @@ class MissingRounding {
   }
 
  private:
-  // All other readers of the result must read it rounded too, so it is rounded before the first
-  // one.
+  // All other readers of the result must also read the rounded value, so it is rounded before the
+  // first read.
   std::optional<OwnRounding> look(RoundingFlow& flow, const Move& move) {
     const int value = flow.source(move);
     if (move.source == Buffer::input || flow.of(value).inputs != flow.contributions()) {
@@ -248,8 +248,8 @@ class MissingRounding {
   std::map<std::tuple<int, Buffer, int>, int> first_reads_;  // rank, buffer, value -> step
 };
 
-// Data that is only moved is rounded at its source, before it is first sent, so that every receiver
-// has the same bits. Inputs are not changed.
+// Data that is only moved is rounded at its source before it is first sent, so that every receiver
+// gets the same bits. Inputs do not change.
 std::optional<OwnRounding> rounding_at_origin(const Schedule& schedule, int chunk, Moves moves) {
   const auto first = std::find_if(moves.begin(), moves.end(), [&](const Move* move) {
     return move->from != move->to && has_input(schedule, move->from, chunk);
@@ -282,7 +282,7 @@ Schedule with_roundings(Schedule schedule, const std::vector<OwnRounding>& round
   for (const OwnRounding& rounding : roundings) {
     steps.insert(rounding.step);
   }
-  // Returns the new position of a step: after the inserted ones up to it.
+  // Returns the new number of a step, which counts the inserted steps before it.
   const auto shifted = [&steps](int step) {
     return step + static_cast<int>(std::distance(steps.begin(), steps.upper_bound(step)));
   };
@@ -317,7 +317,7 @@ Schedule encode_moves(const Schedule& schedule, std::span<const int> hosts, Move
         hosts[static_cast<std::size_t>(move.from)] != hosts[static_cast<std::size_t>(move.to)];
     move.code = between ? code : MoveCode::none;
   }
-  // A result on only one rank has no other copy to equal.
+  // If only one rank has the result, there is no other copy that must be equal.
   const bool crosses = std::any_of(encoded.moves.begin(), encoded.moves.end(),
                                    [](const Move& move) { return move.code != MoveCode::none; });
   if (!crosses || traits_of(schedule.collective).output != Holding::whole) {

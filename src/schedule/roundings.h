@@ -1,5 +1,5 @@
-// Encoded moves: which moves of a schedule carry codes in place of f32 (base/move_code.h), and the
-// proof of how often anything is rounded by them.
+// Encoded moves: which moves of a schedule carry codes instead of f32 (base/move_code.h), and the
+// proof of how often these moves round a value.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace unisono {
 
-// Encodes the moves between different hosts; `hosts` has one number for each rank. Where all ranks
-// get the result, a rank that has it complete rounds its own in a step of its own before it sends
-// it, so that it ends with what the others decode. Nothing else changes. REQUIRES: the schedule is
-// verified.
+// Encodes the moves between different hosts; `hosts` has one number per rank. If all ranks get the
+// result, a rank that has the complete result rounds its own copy, in a separate step, before it
+// sends the result. So it ends with the same value that the others decode. Nothing else changes.
+// REQUIRES: the schedule is verified.
 Schedule encode_moves(const Schedule& schedule, std::span<const int> hosts, MoveCode code);
 
 struct RoundingFault {
@@ -25,12 +25,13 @@ struct RoundingFault {
   std::string what = {};   // "an input is rounded twice on its way from rank 1 to rank 2"
 };
 
-// Empty: every input is rounded at most once before the result is complete, the result at most once
-// after, and all ranks that get a chunk get the same bits. Sums of some inputs that are rounded
-// count as one rounding of each. Follows the values by name: two cells are the same bits where they
-// were made by the same sums and roundings of the same inputs, in the same order but for the two
-// sides of one addition. What is rounded already is not rounded again by the same code. At most 100
-// faults. REQUIRES: the schedule is verified.
+// Returns the faults, at most 100; none if every input is rounded at most once before the result is
+// complete, the result is rounded at most once afterwards, and all ranks that get a chunk get the
+// same bits. If a partial sum is rounded, this counts as one rounding of each of its inputs. A
+// value that is already rounded is not rounded again by the same code. The proof follows values by
+// name: two cells have the same bits if the same sums and roundings of the same inputs, in the same
+// order, produced them; the two sides of an addition may be exchanged. REQUIRES: the schedule is
+// verified.
 std::vector<RoundingFault> check_roundings(const Schedule& schedule);
 
 }  // namespace unisono

@@ -1,4 +1,4 @@
-// The number of roundings along hand-made schedules.
+// Counts the roundings in hand-made schedules.
 #include "schedule/roundings.h"
 
 #include <gtest/gtest.h>

@@ -7,7 +7,8 @@
 namespace unisono {
 namespace {
 
-// The path below the source tree, so that a schedule does not depend on where it was built.
+// Returns the path below the source tree, so that a schedule does not depend on the place where it
+// was built.
 std::string tree_path(std::string_view path) {
   constexpr std::string_view kRoot = "/src/";
   const std::size_t at = path.rfind(kRoot);
@@ -27,7 +28,7 @@ Buffer explicit_buffer(MoveSpec::Place place) {
   return Buffer::output;
 }
 
-// Chunks of one rank's group, where the chunks are grouped by rank.
+// Returns the number of chunks per rank, if the chunks are grouped by rank.
 int group_size(const Schedule& schedule) {
   return std::max(1, schedule.chunks / schedule.ranks);
 }
@@ -36,7 +37,7 @@ int pair_size(const Schedule& schedule) {
   return std::max(1, schedule.chunks / (schedule.ranks * schedule.ranks));
 }
 
-// `of_pair`: the rank of a chunk that belongs to a pair of ranks.
+// `of_pair` is the rank that holds a chunk that belongs to a pair of ranks.
 RankRange holders(const Schedule& schedule, Holding holding, int chunk, int of_pair) {
   switch (holding) {
     case Holding::whole_at_root:
@@ -152,7 +153,7 @@ void ScheduleBuilder::move_of_line(const MoveSpec& spec, std::uint32_t line) {
   step_ = std::max(step_, 0);
   int chunk = spec.chunk;
   const int end = spec.chunk + spec.chunks;
-  // Without this, long ranges of many ranks would be walked chunk by chunk.
+  // A shortcut: without it, long ranges of many ranks would be processed chunk by chunk.
   const bool one_place =
       is_output_whole(spec.from, spec.source) && is_output_whole(spec.to, spec.target);
   while (chunk < end) {

@@ -1,9 +1,9 @@
 // A schedule: a collective algorithm as plain data, a list of moves between all ranks.
 //
 // A schedule belongs to (collective, ranks, root, chunk count), never to a byte count. The vector
-// that a collective is about is cut into chunks with global names 0..chunks-1; data is always named
-// by the chunk it belongs to, never by a position. Which rank has which chunk as input and must
-// have it as output follows from the collective (`has_input`, `needs_output`):
+// of a collective is cut into chunks with global names 0..chunks-1. Data is always named by its
+// chunk, never by a position. The collective determines which rank has which chunk as input and
+// must have it as output (`has_input`, `needs_output`):
 //
 //   collective       chunks            input                  output
 //   broadcast        any C             root: all              every rank: all
@@ -16,23 +16,23 @@
 //   all_to_all       n*n*k             rank s: (s,*)          rank d: (*,d)
 //   barrier          1 (zero bytes)    every rank: its token  every rank: the token of every rank
 //
-// where chunk (s,d,j) of all_to_all is (s*n+d)*k+j. The token of a barrier may be reduced, and more
-// than once: it says only that a rank has arrived.
+// where chunk (s,d,j) of all_to_all is (s*n+d)*k+j. The token of a barrier may be reduced more than
+// once, because it only states that a rank has arrived.
 //
 // The v-forms have the layout of their plain forms, with explicit chunk sizes at run time, and use
-// the same schedules. A schedule of all_to_all may carry the counts of one call of all_to_all_v: it
-// is the exchange of that call then, for all that draws, proves or simulates it. What runs it takes
-// the counts of its own call.
+// the same schedules. A schedule of all_to_all may carry the counts of one call of all_to_all_v.
+// Code that draws, proves or simulates such a schedule treats it as the exchange of that call. Code
+// that runs it uses the counts of its own call.
 //
-// A cell is (rank, buffer, chunk). Buffers: `input` (never written), `output`, `scratch`.
-// An output or scratch cell that nobody has written in an earlier step *reads as the rank's input*
-// of that chunk, if it has one; so an algorithm that works in place on its vector needs no copy of
-// the input first. An output cell that is never written but must hold the rank's own input is
-// filled by the engine (no move needed). A reducing move computes target = target (+) source, where
-// `target` reads by the same rule.
+// A cell is (rank, buffer, chunk). Buffers: `input` (never written), `output`, `scratch`. If no
+// earlier step has written an output or scratch cell, the cell *reads as the rank's input* of that
+// chunk, if the rank has one. So an algorithm that works in place on its vector needs no copy of
+// the input first. If no move writes an output cell that must hold the rank's own input, the engine
+// fills the cell. A reducing move computes target = target (+) source, where reading `target`
+// follows the same rule.
 //
 // Steps order the moves: within a step all reads come before all writes. The engine keeps only the
-// true data dependencies of that order.
+// true data dependencies of this order.
 #pragma once
 
 #include <cstddef>
@@ -62,8 +62,8 @@ struct Move {
   Buffer target = Buffer::output;  // on `to`
   Combine combine = Combine::replace;
   std::uint32_t line = 0;  // source line that made it; 0 unknown
-  // The encoding of its f32 while they are sent (roundings.h). A local move with a code rounds,
-  // also in place. Neither files nor the catalogue have such moves.
+  // The code that represents the f32 elements while they are sent (roundings.h). A local move with
+  // a code rounds, also in place. Files and the catalogue contain no such moves.
   MoveCode code = MoveCode::none;
 
   friend bool operator==(const Move&, const Move&) = default;
@@ -94,24 +94,24 @@ struct RankRange {
   bool has(int rank) const { return rank >= first && rank < first + count; }
 };
 
-// The ranks that have a chunk as input, and those that must have it as output.
+// Return the ranks that have a chunk as input, and the ranks that must have it as output.
 RankRange input_ranks(const Schedule& schedule, int chunk);
 RankRange output_ranks(const Schedule& schedule, int chunk);
 bool has_input(const Schedule& schedule, int rank, int chunk);
 bool needs_output(const Schedule& schedule, int rank, int chunk);
 
-// The unit of block lengths: elements if the schedule has counts, else chunks, each of length 1.
-// Piece i of p of a block of several chunks is its elements [count*i/p, count*(i+1)/p).
+// Returns the length of a chunk: in elements if the schedule has counts, otherwise 1. Piece i of p
+// pieces of a block of several chunks is its elements [count*i/p, count*(i+1)/p).
 std::int64_t length_of(const Schedule& schedule, int chunk);
 std::int64_t length_of(const Schedule& schedule, const Move& move);
 
-// The collective as it is called: the v-form where there are counts.
+// Returns the collective that a user would call: the v-form if the schedule has counts.
 Collective called_form(const Schedule& schedule);
 
 // A move as the author of an algorithm writes it. An automatic target is the output if `to` needs
 // the chunk as output, otherwise scratch. An automatic source is the output if `from` needs the
-// chunk, else scratch if an earlier step wrote it there, else the input. A range whose chunks have
-// different places is split into several moves.
+// chunk as output, otherwise scratch if an earlier step wrote it there, otherwise the input. If the
+// chunks of a range have different places, the range is split into several moves.
 struct MoveSpec {
   int from = 0;
   int to = 0;
@@ -136,12 +136,12 @@ class ScheduleBuilder {
   // Names the steps from the next step() on. A phase without moves is dropped.
   void phase(std::string name);
   void step();  // starts the next step
-  // Takes part in the current step; a move of no chunks is none. REQUIRES: ranks and chunks in
-  // range.
+  // Adds a move to the current step; ignores a move without chunks. REQUIRES: ranks and chunks are
+  // in range.
   void move(const MoveSpec& spec, std::source_location where = std::source_location::current()) {
     move_of_line(spec, where.line());
   }
-  // For builders in other languages, whose lines are in a file of their own.
+  // For builders in other languages, whose line numbers refer to a file of their own.
   void move_of_line(const MoveSpec& spec, std::uint32_t line);
   void in_file(std::string name) { schedule_.file = std::move(name); }
   Schedule build() &&;  // drops empty trailing steps
@@ -150,7 +150,7 @@ class ScheduleBuilder {
   Buffer resolve_source(const MoveSpec& spec, int chunk) const;
   Buffer resolve_target(const MoveSpec& spec, int chunk) const;
   std::size_t cell(int rank, int chunk) const;
-  // Do all chunks of the rank come to the same place, which is not scratch?
+  // Returns true if all chunks of the rank have the same place and this place is not scratch.
   bool is_output_whole(int rank, MoveSpec::Place place) const;
 
   Schedule schedule_;

@@ -1,5 +1,5 @@
-// A stable sort by a key. std::stable_sort would do, but the one of libstdc++ 12 calls a function
-// that clang rejects as deprecated.
+// A stable sort by a key. It replaces std::stable_sort, because that of libstdc++ 12 calls a
+// function that clang rejects as deprecated.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// In place, an output lies on the input of its rank, and writing the one destroys the other.
-// Contributions can then differ from those of the same schedule out of place only where a move
-// reads an input whose place was taken in an earlier step.
+// In place, an output shares memory with its rank's input, and writing one destroys the other. So
+// the contributions can differ from those of the same schedule out of place only if a move reads an
+// input whose memory was taken in an earlier step.
 #include "schedule/cells.h"
 #include "schedule/proofs.h"
 

@@ -1,4 +1,4 @@
-// Structure: the numbers of a schedule, before anything is followed through it.
+// Structure: checks the numbers of a schedule before other proofs follow data through it.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 namespace unisono {
 namespace {
 
-// Above this the proofs would take minutes and gigabytes.
+// With more cells, the proofs would take minutes and gigabytes.
 constexpr std::int64_t kMostCells = std::int64_t{1} << 28;
 
 using Mistake = Finding::Mistake;

@@ -1,4 +1,4 @@
-// A schedule as text, for people and for diffs: a line for the shape, for each phase, for each
+// A schedule as text, for people and for diffs: one line for the shape, one per phase, and one per
 // move.
 //
 //   all_reduce/ring ranks=4 root=0 chunks=4 steps=6

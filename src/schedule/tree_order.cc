@@ -12,7 +12,7 @@
 namespace unisono {
 namespace {
 
-// Sums as numbers: two have the same number if they are the same expression.
+// Sums as numbers: two sums have the same number exactly if they are the same expression.
 class Expressions {
  public:
   int leaf(int index) { return find({-1, index}); }
@@ -28,7 +28,7 @@ class Expressions {
     const int left = tree(first, first + half);
     return sum(left, tree(first + half, end));
   }
-  // "(0+1)+(2+3)", as much of it as a line can hold.
+  // Returns a text such as "(0+1)+(2+3)", shortened to fit into a line.
   std::string text(int number) const {
     constexpr std::size_t kLongest = 60;
     std::string text;

@@ -1,4 +1,4 @@
-// Proves that a schedule is right: data flow by counting, hazards, progress, in-place safety.
+// Proves that a schedule is correct: data flow by counting, hazards, progress, in-place safety.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace unisono {
 
-// Empty: the schedule is right for out-of-place buffers. In-place problems are reported only by
-// verify_in_place, because the engine can stage the input of such a schedule.
+// Returns nothing if the schedule is correct for out-of-place buffers. Only verify_in_place reports
+// in-place problems, because the engine can copy the input of such a schedule first.
 std::vector<Finding> verify(const Schedule& schedule);
 std::vector<Finding> verify_in_place(const Schedule& schedule);
 

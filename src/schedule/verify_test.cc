@@ -1,4 +1,4 @@
-// Wrong schedules, each made by hand, and the finding that each must give.
+// Hand-made wrong schedules, and the finding that each of them must give.
 #include "schedule/verify.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::string texts(const std::vector<Finding>& findings) {
   return result;
 }
 
-// Both ranks send their vector to the other, which adds it.
+// Each rank sends its vector to the other rank, which adds it.
 Schedule exchange() {
   ScheduleBuilder builder{Collective::all_reduce, {.ranks = 2, .chunks = 1}};
   builder.move({.from = 0, .to = 1, .combine = Combine::reduce});
@@ -191,7 +191,7 @@ TEST(DataFlow, FindsReplacedContributions) {
   EXPECT_EQ(texts(verify(schedule)), "end: chunk 0 lacks rank 1 on rank 1\n");
 }
 
-// Doubling 8 times runs over a counter of 8 bits, which must not come back to nothing.
+// Doubling 8 times overflows a counter of 8 bits, which must not return to zero.
 TEST(DataFlow, CountsDoNotWrapAround) {
   ScheduleBuilder builder{Collective::barrier, {.ranks = 2, .chunks = 1}};
   for (int i = 0; i < 9; ++i) {
@@ -243,8 +243,8 @@ TEST(Hazards, FindsTwoWritesThatMeet) {
   EXPECT_EQ(findings[0].kind, Kind::hazard);
 }
 
-// Two ranks swap two chunks in one step, but send them in opposite orders: each can only take the
-// first message after it has sent the second, for which the lane is full.
+// Two ranks swap two chunks in one step, but send them in opposite orders. Each rank can take the
+// first message only after it has sent its second one, for which the lane is full.
 Schedule crossed_swap() {
   ScheduleBuilder builder{Collective::all_reduce, {.ranks = 2, .chunks = 2}};
   builder.move({.from = 0, .to = 1, .chunk = 0, .combine = Combine::reduce});
@@ -252,7 +252,7 @@ Schedule crossed_swap() {
   builder.move({.from = 1, .to = 0, .chunk = 1, .combine = Combine::reduce});
   builder.move({.from = 1, .to = 0, .chunk = 0, .combine = Combine::reduce});
   Schedule schedule = std::move(builder).build();
-  // Through scratch that is written before, so that the reads do not fall through to the input.
+  // Goes through scratch that was written before, so that the reads do not yield the input.
   for (Move& move : schedule.moves) {
     move.step = 1;
     move.source = Buffer::scratch;
@@ -335,7 +335,7 @@ TEST(InPlace, FindsAnInputThatIsReadAfterItsOutput) {
             "step 1: rank 1 reads its input chunk 0, whose place output chunk 0 took in step 0\n");
 }
 
-// Right by its steps, but in place the exchange must be sent before it is received, chunk by chunk.
+// The steps are correct; but in place, each rank must send a chunk before it receives that chunk.
 TEST(InPlace, FindsRanksThatWaitForEachOther) {
   ScheduleBuilder builder{Collective::all_to_all, {.ranks = 2, .chunks = 8}};
   builder.step();
@@ -381,10 +381,10 @@ TEST(Dependencies, AreReadAfterWriteAndWriteAfterRead) {
   EXPECT_TRUE(of(chain, read_event(0)).empty());
   EXPECT_EQ(of(chain, read_event(1)), std::vector{write_event(0)});
 
-  // The outputs are read as inputs here: out of place there is nothing to wait for.
+  // Out of place the outputs read as inputs, so there is nothing to wait for.
   const Dependencies apart = dependencies(exchange());
   EXPECT_TRUE(apart.events.empty());
-  // In place each rank must send its vector before the other's is added to it.
+  // In place, each rank must send its vector before the other rank's vector is added to it.
   const Dependencies together = dependencies(exchange(), Aliasing::in_place);
   EXPECT_EQ(of(together, write_event(0)), std::vector{read_event(1)});
   EXPECT_EQ(of(together, write_event(1)), std::vector{read_event(0)});

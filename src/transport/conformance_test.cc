@@ -187,7 +187,7 @@ TEST_P(Conformance, SharesMemoryUntilItIsDrained) {
   ASSERT_TRUE(writer().share(kTo, memory.data() + 1, 99, 5));
   const Mark second = writer().mark(kTo);
   world_->settle();
-  // A kernel that takes bytes before they are read has taken them by now.
+  // The kernel, if it takes bytes before the reader reads them, has taken them by now.
   EXPECT_EQ(writer().drained(kTo, first),
             is_cut ? world_->drains_short_unread() : world_->drains_unread());
   expect_next(1, kFrom, memory, 4);
@@ -199,7 +199,7 @@ TEST_P(Conformance, SharesMemoryUntilItIsDrained) {
   EXPECT_TRUE(writer().drained(kTo, second));
 }
 
-// Fetches the next message of a rank's lane, an offer, in pieces of at most `most`.
+// Fetches a lane's next message, which must be an offer, in pieces of at most `most` bytes.
 std::vector<std::byte> fetch_all(Transport& transport, int lane, std::size_t bytes,
                                  std::size_t most) {
   std::vector<std::byte> fetched(bytes);
@@ -340,7 +340,8 @@ TEST_P(Conformance, TakesTwoSmallOperationsWithoutAReader) {
     const std::size_t most = engine::kSmallLane / (64 + bytes + bytes / 4);
     std::uint64_t sent = 0;
     std::uint64_t received = 0;
-    // The lane at every position, with everything that a reader may leave unreported.
+    // Tries every position in the lane, with as many released messages unreported as a reader may
+    // leave.
     for (std::uint64_t lap = 0; lap < 200; ++lap) {
       for (std::size_t i = 0; i < 2 * most; ++i, ++sent) {
         ASSERT_TRUE(put(kTo, pattern(bytes, sent), sent)) << bytes << " bytes, lap " << lap;

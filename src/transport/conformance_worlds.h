@@ -30,11 +30,11 @@ class World {
   virtual void settle() {}
   // Returns true if ranks can offer memory to each other.
   virtual bool offers() const { return true; }
-  // Returns true if shared memory belongs to its writer again before it is read; also a short piece
-  // of it, after another piece that was read.
+  // Returns true if shared memory belongs to its writer again before its reader has read it. This
+  // must also hold for a short piece that follows a piece that was read.
   virtual bool drains_unread() { return at(0).limits().through_kernel; }
   virtual bool drains_short_unread() { return drains_unread(); }
-  // Makes memory of a rank shareable. Returns false if the rank cannot share it.
+  // Makes a rank's memory shareable. Returns false if the rank cannot share it.
   virtual bool let_share(int rank, const std::vector<std::byte>& memory) = 0;
 };
 
@@ -262,7 +262,7 @@ inline constexpr Kind kWorlds[] = {
                                                   {.tls = true, .checksum = true}));
      },
      false},
-    // The kernel takes hardly any frame whole.
+    // With this buffer, the kernel rarely takes a whole frame at once.
     {"tcp_tiny",
      [] {
        return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 2, {.send_buffer = 2048}));

@@ -1,5 +1,5 @@
-// The lanes of all groups to one peer: those that transports have opened, those that only collect
-// early frames, and the names of closed ones, whose late frames are dropped.
+// All lanes to one peer, in all groups: lanes that transports have opened, lanes that only collect
+// early frames, and the names of closed lanes, whose late frames are dropped.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace unisono::transport {
 
-// Limit of groups that have early frames and that this rank has not opened yet; frames of further
+// Limit of groups that this rank has not opened yet and that have early frames. Frames of further
 // groups are refused.
 inline constexpr std::size_t kMostEarlyLanes = 256;
 inline constexpr std::size_t kClosedLanes = 1024;  // closed groups whose late frames are known
@@ -28,16 +28,16 @@ struct LaneKey {
   friend auto operator<=>(const LaneKey&, const LaneKey&) = default;
 };
 
-// `Lane` has a `key`, and `open`, which is true while a transport uses it.
+// REQUIRES: `Lane` has a `key`, and a flag `open`, which is true while a transport uses the lane.
 template <typename Lane>
 class LaneTable {
  public:
-  // The result of find(): the lane was found, the frame must be dropped, or the peer or the system
-  // is at fault.
+  // Result of find(). found: the lane was found. stale: drop the frame. too_many: the peer exceeded
+  // kMostEarlyLanes. no_memory: this system has no memory for a new lane.
   enum class Outcome : std::uint8_t { found, stale, too_many, no_memory };
 
-  // Opens a lane for a transport. `make` returns a new lane, or nullptr without memory, and may
-  // throw for the same reason. Returns nullptr without memory.
+  // Opens a lane for a transport. `make` returns a new lane; if there is no memory, it returns
+  // nullptr or throws. open() then returns nullptr.
   template <typename Make>
   Lane* open(const LaneKey& key, const Make& make) noexcept {
     const auto early = lanes_.find(key);
@@ -49,7 +49,8 @@ class LaneTable {
     return lane;
   }
 
-  // Returns the lane that a frame names; if it is not open yet, a lane that collects early frames.
+  // Finds the lane that a frame names. If the lane is not open yet, finds or makes a lane that
+  // collects early frames.
   template <typename Make>
   Outcome find(const LaneKey& key, Lane*& lane, const Make& make) noexcept {
     if (latest_ != nullptr && latest_->key == key) {
@@ -59,8 +60,8 @@ class LaneTable {
     return look_up(key, lane, make);
   }
 
-  // Removes a lane; its late frames are stale from now on. Returns nullptr if the lane is not in
-  // the table.
+  // Removes a lane; frames that arrive for it later are stale. Returns nullptr if the lane is not
+  // in the table.
   std::unique_ptr<Lane> remove(Lane* lane) noexcept {
     const auto place = lanes_.find(lane->key);
     if (place == lanes_.end()) {
@@ -79,7 +80,7 @@ class LaneTable {
   void retire_before(std::uint32_t epoch) noexcept { epoch_ = epoch; }
   std::uint32_t epoch() const noexcept { return epoch_; }
   std::size_t stale_frames() const noexcept { return stale_frames_; }
-  // In the order in which they were made.
+  // Returns the lanes in the order in which they were made.
   const std::vector<Lane*>& in_turn() const noexcept { return in_turn_; }
 
  private:

@@ -1,5 +1,5 @@
-// Memory for lanes between hosts: pages that cost nothing until they are touched, slots for long
-// messages, which are reused while they are in the cache, and rings for short messages.
+// Memory for lanes between hosts: pages that cost nothing until they are touched; slots for long
+// messages, reused while they are still in the cache; and rings for short messages.
 #pragma once
 
 #include <sys/mman.h>
@@ -39,11 +39,11 @@ class Pages {
   std::size_t bytes_;
 };
 
-// Slots of kMostBytes. The slot that was returned last is used first. Allocates only when more
-// slots are in use than ever before.
+// Slots of kMostBytes each. take() prefers the slot that was returned last, and allocates only if
+// every slot is in use.
 class Slots {
  public:
-  // Returns nullptr without memory.
+  // Returns nullptr if there is no memory.
   std::byte* take() noexcept {
     if (free_.empty()) {
       grow();

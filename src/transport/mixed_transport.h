@@ -1,5 +1,6 @@
-// The lanes of a group with ranks on several hosts: lanes to ranks on this host use one transport,
-// the others use another. There is no multicast, because a message to all would have to use both.
+// The lanes of a group with ranks on several hosts. Lanes to ranks on this host use one transport,
+// the other lanes use a second one. There is no multicast, because a multicast would have to use
+// both transports.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +14,12 @@ namespace unisono::transport {
 
 class MixedTransport final : public Transport {
  public:
-  // The transport of a rank of the group, and the rank's number in it.
+  // The transport that leads to a rank of the group, and the rank's number in that transport.
   struct Place {
     Transport* transport = nullptr;
     int rank = 0;
   };
-  // `places`: by rank of the group, in which this rank is `rank`.
+  // `places` has one entry per rank of the group. `rank` is this rank's number in the group.
   MixedTransport(std::vector<std::unique_ptr<Transport>> transports, std::vector<Place> places,
                  int rank);
 

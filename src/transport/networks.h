@@ -27,10 +27,11 @@ struct NetworkTraits {
   std::unique_ptr<IntroducedNetwork> (*create)(int rank, int ranks) = nullptr;
 };
 
-// The first one is TCP, whose connections introduce the others; it has only names.
+// Returns the table. Its first row is TCP, whose connections introduce the other networks; the row
+// of TCP has only names.
 std::span<const NetworkTraits> networks();
-// Returns the index of the network that UNISONO_NETWORK names; TCP's if it names none. Throws
-// config.
+// Returns the index of the network that UNISONO_NETWORK names, or the index of TCP if the variable
+// is not set. Throws config.
 std::uint8_t asked_network();
 
 }  // namespace unisono::transport

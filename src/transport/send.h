@@ -1,9 +1,9 @@
-// The way of a message into a lane, the same for all senders. A piece of a message is, from the
-// shortest to the longest,
-//   copied into the lane   send(): at most `inline_bytes` long
+// Puts messages into lanes, in the same way for all senders. A piece of a message takes one of
+// these ways, from the shortest piece to the longest:
+//   copied into the lane   send(), for at most `inline_bytes`
 //   shared                 the readers see this memory and read it directly
 //   offered                the readers fetch it directly
-//   copied into a slot     reserve(), fill(), commit(): otherwise, one slot at a time
+//   copied into a slot     reserve(), fill(), commit(), one slot at a time; if no other way fits
 // Shared and offered memory must not change until the lane has drained.
 #pragma once
 
@@ -14,12 +14,12 @@
 
 namespace unisono::transport {
 
-// Read once from the limits, because a virtual call for each piece would cost too much for a short
+// A copy of the transport's limits: a virtual call per piece would cost too much for a short
 // message.
 struct SendLimits {
   std::size_t inline_bytes = 0;
   std::size_t slot_bytes = 0;
-  // Shorter pieces are copied, which costs less than waiting until their readers are done.
+  // Shorter pieces are copied: a copy costs less than a wait until the readers are done.
   std::size_t least_shared_bytes = 0;
 };
 
@@ -42,8 +42,8 @@ struct Sent {
   bool shared = false;    // the readers use the memory until drained()
 };
 
-// Sends as much of the beginning of a piece as possible at once. `signature(bytes)` returns the
-// signature of a message of that length. REQUIRES: the piece is not empty.
+// Sends as much of the piece as possible now, from its beginning on. `signature(bytes)` must return
+// the signature of a message of that length. REQUIRES: the piece is not empty.
 template <class Signature>
 Sent send_some(Transport& transport, int lane, const SendLimits& limits, const Piece& piece,
                const Signature& signature) noexcept {

@@ -1,10 +1,10 @@
 // The flow-control window of a lane, for any network between hosts.
 //
-// The reader of a lane has room for kMessages messages, kShortWindow bytes of short ones and a few
-// slots for long ones. The writer counts, and never sends more. So an unread lane uses at most that
-// much memory, and never blocks the connection. The reader reports releases in whatever it sends
-// anyway, or in a message of its own once they are a quarter of the short bytes or half of the
-// slots.
+// The reader of a lane has room for kMessages messages, kShortWindow bytes of short ones, and a few
+// slots for long ones. The writer counts its messages and never exceeds this room. Therefore an
+// unread lane uses only that much memory, and never blocks the connection. The reader reports
+// releases in every message that it sends. If it sends none, it reports them in a separate message
+// once they reach a quarter of the short bytes or half of the slots.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ struct Window {
     short_bytes -= is_short(bytes) ? room_of(bytes) : 0;
     slots -= is_short(bytes) ? 0U : 1U;
   }
-  // Returns true if the writer should be told in a frame that reports nothing else.
+  // Returns true if enough was released to notify the writer in a frame that reports nothing else.
   bool is_worth_a_frame(std::uint32_t most_slots) const noexcept {
     return messages >= kMessages / 4 || short_bytes >= kShortWindow / 4 ||
            slots >= std::max(most_slots / 2, 1U);

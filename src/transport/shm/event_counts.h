@@ -1,10 +1,11 @@
 // Sleeping and waking between ranks.
 //
 // A rank that has waited long enough announces its sleep in its event count, orders the
-// announcement against everybody's sends with one membarrier, polls once more, and sleeps in a
-// futex. So senders need no fence: they send, and read one word (`sleepers`) that is almost always
-// zero and in their cache. If the kernel has no membarrier, sleeps are short. Every sleep is
-// bounded, because the sleeper also watches for deaths and timeouts.
+// announcement against all senders with one membarrier, polls once more, and sleeps in a futex.
+// Therefore a sender needs no fence: after it has sent, it reads one word (`sleepers`), which is
+// almost always zero and in the sender's cache. If the kernel has no membarrier, ranks sleep only
+// for short times. Every sleep is bounded, because the sleeper also watches for deaths and
+// timeouts.
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,7 @@ class EventCounts {
   // `memory`: laid out as EventCountLayout.
   EventCounts(std::byte* memory, int ranks);
 
-  // Called after every send and release, for each rank that may wait for it.
+  // Returns true if a rank sleeps. Senders check this after every send and every release.
   bool anybody_sleeps() const noexcept {
     // The light side of the membarrier: the compiler, too, must keep this load after the send.
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -30,12 +31,12 @@ class EventCounts {
   void notify(int rank) noexcept;
   void notify_all() noexcept;
 
-  // Call prepare_wait(), poll again, and then wait() or cancel_wait().
+  // Announces a sleep. The caller then polls once more, and calls wait() or cancel_wait().
   std::uint32_t prepare_wait(int rank) noexcept;
   void wait(int rank, std::uint32_t seen, int timeout_us) noexcept;
   void cancel_wait(int rank) noexcept;
-  // From now on ranks are woken by a write to these descriptors, by rank, because they sleep
-  // elsewhere.
+  // Wakes ranks by writing to these descriptors (one per rank) from now on, because the ranks sleep
+  // on them and not on the event counts.
   void wake_through(std::vector<int> descriptors) noexcept {
     descriptors_ = std::move(descriptors);
   }

@@ -33,12 +33,13 @@ inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) 
   }
 }
 
-// The release counts of a lane's readers.
+// The counters with which a lane's readers report the cells that they have released.
 class LaneReaders {
  public:
   explicit LaneReaders(std::vector<const Head*> heads) : heads_(std::move(heads)) {}
 
-  // Returns the count of the slowest reader; `latest` if all have released that much.
+  // Returns the count of the slowest reader. If all readers have released everything, this is
+  // `latest`.
   std::uint32_t released(std::uint32_t latest) const noexcept {
     std::uint32_t slowest = latest;
     for (const Head* head : heads_) {
@@ -77,7 +78,8 @@ class LaneReaders {
 
 class LaneWriter {
  public:
-  // `heads`: the readers' release counts. `start`: the first position; only tests change it.
+  // `heads` point to the readers' release counts. `start` is the first position; only tests change
+  // it.
   LaneWriter(LaneCell* cells, std::vector<const Head*> heads, std::uint32_t start = 1)
       : cells_(cells), next_(start), released_(start - 1), readers_(std::move(heads)) {}
 
@@ -115,14 +117,14 @@ class LaneWriter {
     ++next_;
   }
 
-  // Slots return to the pool in the order in which they were sent. REQUIRES: slots_lent() <
-  // kSlotsPerLane.
+  // Notes that the next message uses this slot. Slots return to the pool in the order in which they
+  // were sent. REQUIRES: slots_lent() < kSlotsPerLane.
   void lend(std::uint32_t slot) noexcept { lent_.lend(slot, next_); }
   void reclaim(Pool& pool) noexcept {
     lent_.give_back(pool, [this](std::uint32_t position) { return behind(position); });
   }
-  // For other threads of the rank: a group that finds the pool empty takes back the slots that an
-  // idle group no longer needs.
+  // Returns free slots of this lane to the pool. Other threads of the rank may call it: a group
+  // that finds the pool empty takes back the slots that an idle group no longer needs.
   void reclaim_from_outside(Pool& pool) noexcept {
     lent_.give_back(pool,
                     [this](std::uint32_t position) { return readers_.have_released(position); });
@@ -158,7 +160,7 @@ class LaneReader {
     const LaneCell& cell = cells_[next_ % kCells];
     return header_sequence(cell.header.load(std::memory_order_acquire)) == next_ ? &cell : nullptr;
   }
-  // Gathers a message of several cells. Returns false if not all have arrived.
+  // Copies a message that spans several cells. Returns false if not all of its cells have arrived.
   bool gather(std::size_t bytes, std::byte* to) const noexcept {
     std::memcpy(to, cells_[next_ % kCells].payload, kFirstPayload);
     std::uint32_t position = next_ + 1;
@@ -172,8 +174,9 @@ class LaneReader {
     }
     return true;
   }
-  // `at_once`: the writer may wait for this very message. Otherwise the release is reported with a
-  // later one, because each report costs both ends a cache line. Returns true if it was reported.
+  // Releases cells. With `at_once` the release is reported now, because the writer may be waiting
+  // for exactly this message. Otherwise it is reported together with a later release, because each
+  // report moves a cache line between both ends. Returns true if the release was reported.
   bool release(std::uint32_t cells, bool at_once) noexcept {
     next_ += cells;
     unreported_ += cells;

@@ -9,12 +9,13 @@
 //   next cells   | header 8 B | 56 B of payload                 |
 //   header       | sequence 32 | bytes 16 | kind 8 | cells 8    |   (low bits first)
 //
-// The sequence of a cell is its position in the lane, from 1, modulo 2^32; position p lies in cell
-// p mod kCells. 0 never occurs in a new ring, because kCells is a power of two. A message of more
-// than kInlineBytes has a Reference instead of its bytes: to a slot of the writer's pool, to
-// registered memory, or to any memory of the writer's process (an offer). The reader counts the
-// cells that it has released in `head`, its own line, so the writer knows which cells, slots and
-// shared buffers are free again. For cells that held bytes, the count may lag by a few messages.
+// The sequence of a cell is its position in the lane, counted from 1, modulo 2^32; position p lies
+// in cell p mod kCells. In a new ring no cell ever has sequence 0, because kCells is a power of
+// two. A message longer than kInlineBytes carries a Reference instead of its bytes. The Reference
+// names a slot of the writer's pool, registered memory, or (in an offer) any memory of the writer's
+// process. The reader counts the cells that it has released in `head`, which has a line of its own.
+// From this count the writer learns which cells, slots and shared buffers are free again. For cells
+// that held bytes, the count may lag by a few messages.
 #pragma once
 
 #include <atomic>
@@ -25,8 +26,9 @@ namespace unisono::shm {
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::uint32_t kCells = 32;
-// The most released cells that a reader may leave unreported: a writer always finds room for two
-// operations of a small program (bound_program.h), and for one message of any kind.
+// Maximum number of released cells that a reader may leave unreported. With this limit a writer
+// always finds room for two operations of a small program (bound_program.h), and for one message of
+// any kind.
 inline constexpr std::uint32_t kUnreportedCells = 7;
 inline constexpr std::size_t kFirstPayload = 48;
 inline constexpr std::size_t kNextPayload = 56;
@@ -36,11 +38,11 @@ static_assert(kUnreportedCells + kInlineCells <= kCells,
 inline constexpr std::size_t kInlineBytes = kFirstPayload + (kInlineCells - 1) * kNextPayload;
 inline constexpr std::size_t kSlotBytes = std::size_t{64} << 10;
 inline constexpr std::uint32_t kSlotsPerRank = 512;
-// A rank uses this many slots before it reuses one (pool.h): 2 MiB, more than a core's own cache
-// and a small part of the shared one.
+// Number of slots that a rank uses before it reuses one (pool.h). They take 2 MiB, which is more
+// than a core's private cache and a small part of the shared cache.
 inline constexpr std::uint32_t kSlotsPerRound = 32;
-// The most slots that one lane may hold at once: enough to keep both ends busy, few enough to stay
-// in the cache.
+// Maximum number of slots that one lane may hold at once: enough to keep both ends busy, and few
+// enough to stay in the cache.
 inline constexpr std::uint32_t kSlotsPerLane = 4;
 inline constexpr std::size_t kPoolBytes = kSlotBytes * kSlotsPerRank;
 

@@ -1,5 +1,5 @@
 // The slots that a lane has sent and its readers may still use, in the order in which they were
-// sent. The lane's thread lends; any thread of the rank may take back.
+// sent. Only the lane's thread lends slots; any thread of the rank may take them back.
 #pragma once
 
 #include <array>
@@ -11,15 +11,16 @@
 
 namespace unisono::shm {
 
-// Returns true if readers that have released so many cells have released all before `position`.
+// Returns true if readers that have released cells up to `released` have released every cell before
+// `position`.
 constexpr bool is_behind(std::uint32_t released, std::uint32_t position) noexcept {
   return static_cast<std::int32_t>(released - (position - 1)) >= 0;
 }
 
 class LentSlots {
  public:
-  // The slot is free when everything before `position` has been released. REQUIRES: count() <
-  // kSlotsPerLane.
+  // Adds a slot, which is free once every cell before `position` has been released. REQUIRES:
+  // count() < kSlotsPerLane.
   void lend(std::uint32_t slot, std::uint32_t position) noexcept {
     const std::uint32_t end = end_.load(std::memory_order_relaxed);
     lent_[end % kSlotsPerLane].slot.store(slot, std::memory_order_relaxed);
@@ -29,7 +30,7 @@ class LentSlots {
   std::uint32_t count() const noexcept {
     return end_.load(std::memory_order_relaxed) - begin_.load(std::memory_order_relaxed);
   }
-  // Returns slots to the pool, from the oldest on, as long as `is_free(position)`.
+  // Returns slots to the pool, beginning with the oldest, until `is_free(position)` returns false.
   template <typename IsFree>
   void give_back(Pool& pool, IsFree is_free) noexcept {
     std::uint32_t begin = begin_.load(std::memory_order_acquire);
@@ -44,8 +45,8 @@ class LentSlots {
       }
     }
   }
-  // Advances the position of a slot that all have read; otherwise it would appear to lie ahead of
-  // them after 2^31 more cells.
+  // Advances the position of a slot that all readers have released. Without this, after 2^31 more
+  // cells the slot would appear to lie ahead of the readers.
   void follow(std::uint32_t released) noexcept {
     const std::uint32_t end = end_.load(std::memory_order_relaxed);
     for (std::uint32_t i = begin_.load(std::memory_order_relaxed); i != end; ++i) {

@@ -82,7 +82,7 @@ void wait_us(int us) {
   }
 }
 
-// Offers, and ends after a delay from the reader's start.
+// Offers data, and ends after a delay that begins when the reader starts.
 [[noreturn]] void offer_and_end(const World& world, const std::vector<int>& pids, End end,
                                 int after_us) {
   Rank mine(world, kOfferer, pids);
@@ -109,8 +109,9 @@ void wait_us(int us) {
   }
 }
 
-// Fetches in pieces until everything is there, or nothing comes from a process that has ended. The
-// fetched data must be the offered data. `waits`: the process ends when half of it is there.
+// Fetches in pieces until all data has arrived, or until a process that has ended delivers nothing
+// more. The fetched data must be the offered data. With `waits`, the process ends when half of the
+// data has arrived.
 std::size_t fetch_until_it_ends(End end, std::size_t piece, int after_us, bool waits) {
   pattern();  // made once, for all
   const World world;
@@ -146,7 +147,7 @@ std::size_t fetch_until_it_ends(End end, std::size_t piece, int after_us, bool w
         ::usleep(10);
       }
     }
-    // Asked before the fetch: data that the process gave up after that need not be waited for.
+    // Read before the fetch, because a process that ends after this line may still deliver data.
     ended = has_ended();
     const std::size_t more =
         mine.transport.fetch(kOfferer, done, got.data() + done, std::min(piece, kBytes - done));

@@ -1,11 +1,12 @@
-// The slots of one rank: pieces of shared memory for messages too long for cells. The rank's
-// communicators take and return them, from any of its threads, without a lock; its peers only read.
+// The slots of one rank: pieces of shared memory for messages too long for cells. Any thread of the
+// rank takes and returns slots without a lock, for all of the rank's communicators; the rank's
+// peers only read them.
 //
-// Slots are used in rotation: a slot that was just read is still in the reader's cache, and writing
-// it must first take every line away from there. After a round through the other slots it is in the
-// cache that the two cores share; with such cores that is three times faster. Slots beyond the
-// round are used only while all of the round are in use, so that a burst does not make the round
-// larger than the caches.
+// Slots are used in rotation. A slot that was just read is still in the reader's cache, so a writer
+// must first take every line away from that cache. After a round through the other slots, the slot
+// has moved to the cache that the two cores share, and writing it is three times faster on such
+// cores. Slots beyond the round are used only while all slots of the round are in use, so that a
+// burst does not make the round larger than the caches.
 #pragma once
 
 #include <atomic>
@@ -22,7 +23,8 @@ class Pool {
  public:
   static constexpr std::uint32_t kNone = kNoSlot;
 
-  // `slots` in total; the first `round` of them are used before any is reused.
+  // Creates a pool of `slots` slots. The first `round` slots are all used before any slot is
+  // reused.
   explicit Pool(std::byte* memory, std::uint32_t slots = kSlotsPerRank,
                 std::uint32_t round = kSlotsPerRound)
       : memory_(memory), links_(slots), begins_(slots), round_(round), fresh_(round) {
@@ -31,8 +33,8 @@ class Pool {
     }
   }
 
-  // Takes a slot of the round. Returns kNone if all are in use, or if another thread is just
-  // beginning a round.
+  // Takes a slot of the round. Returns kNone if all slots are in use, or if another thread is just
+  // starting a new round.
   std::uint32_t take() noexcept {
     const std::uint32_t slot = free_.pop(links_);
     return slot == kNone ? begin_round() : slot;
@@ -59,8 +61,8 @@ class Pool {
       links_[slot].store(top, std::memory_order_relaxed);
     } while (!given_.compare_exchange_weak(top, slot, std::memory_order_release));
   }
-  // Returns where to put so many bytes in a taken slot: after those of the last time, so that short
-  // messages rotate through as much memory as long ones.
+  // Returns the place for so many bytes in a taken slot. The place follows the bytes of the slot's
+  // previous message, so that short messages rotate through as much memory as long ones.
   std::byte* room(std::uint32_t slot, std::size_t bytes) noexcept {
     std::size_t& begin = begins_[slot];
     const std::size_t at = begin + bytes <= kSlotBytes ? begin : 0;
@@ -74,8 +76,8 @@ class Pool {
  private:
   static constexpr std::size_t kAlignment = 256;
 
-  // Takes all returned slots, reverses their order so that the one returned first is on top, keeps
-  // that one and frees the others.
+  // Takes all returned slots and reverses their order, so that the slot returned first is on top.
+  // Returns that slot and frees the others.
   std::uint32_t begin_round() noexcept {
     const std::uint32_t last = given_.exchange(kNone, std::memory_order_acquire);
     std::uint32_t first = kNone;

@@ -1,8 +1,9 @@
 // A table of memory regions with lookups that take no lock while regions are added and removed.
 //
-// It consists of blocks of slots that are reused and never freed, because lookups may be in
-// progress at any time. A slot's version is odd while it changes and is read before and after its
-// fields (a sequence lock); values from a slot that changed meanwhile are discarded.
+// The table consists of blocks of slots, which are reused and never freed, because a lookup may be
+// in progress at any time. Each slot is a sequence lock: its version is odd while it changes, and a
+// reader checks the version before and after it reads the fields. If the slot changed meanwhile,
+// the reader discards the values.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@ namespace unisono::shm {
 
 struct SharedRegion {
   const std::byte* base = nullptr;
-  // A region of this rank: where the other ranks of this process read it.
+  // Address at which other ranks of this process read a region of this rank.
   const std::byte* in_process = nullptr;
   std::size_t bytes = 0;
   std::uint32_t number = 0;

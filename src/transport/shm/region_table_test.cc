@@ -12,7 +12,7 @@ namespace {
 
 std::byte memory[1 << 12];
 
-// All fields follow from the number.
+// Returns a region whose fields all follow from its number.
 SharedRegion region(std::uint32_t number) {
   return {.base = memory + number % 4096,
           .in_process = memory + number % 4093,
@@ -49,7 +49,8 @@ TEST(RegionTable, FindsWhatIsThere) {
   EXPECT_TRUE(is_whole(*find(table, 100)));
 }
 
-// Regions that come and go are seen whole or not at all; regions that stay are always seen.
+// A lookup sees a changing region whole or not at all, and always sees a region that does not
+// change.
 TEST(RegionTable, IsReadWhileItChanges) {
   RegionTable table;
   table.add(region(5));

@@ -24,8 +24,8 @@ std::uint32_t Regions::add(const std::byte* base, std::size_t bytes, int fd,
 void Regions::remove(std::uint32_t number) noexcept {
   const std::lock_guard lock(changing_);
   forget(rank_, number);
-  // A peer that is not told keeps a mapping of unused memory until the world ends; that is
-  // harmless.
+  // If the announcement fails, the peer keeps a mapping of unused memory until the world ends; that
+  // is harmless.
   announce_(number, 0, -1);
 }
 

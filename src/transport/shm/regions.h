@@ -1,4 +1,4 @@
-// Registered memory: this rank's regions, and the peers' regions as mapped here.
+// Registered memory: this rank's regions, and this process's mappings of the peers' regions.
 //
 // Lookups take no lock and allocate nothing (region_table.h).
 #pragma once
@@ -18,19 +18,19 @@ namespace unisono::shm {
 
 class Regions {
  public:
-  // Announces to all peers in other processes a new region with its descriptor, or (fd -1) a
-  // removed one. Returns false if that is impossible now.
+  // Announces a region to all peers in other processes: a new region with its descriptor, or a
+  // removed one with fd -1. Returns false if that is impossible now.
   using Announce = std::function<bool(std::uint32_t number, std::size_t bytes, int fd)>;
   // Receives the peers' announcements, by calling learn() and forget().
   using Drain = std::function<void()>;
   Regions(int rank, Announce announce, Drain drain);
 
   // Adds memory of this rank, which other ranks of this process read at `in_process`. Returns 0 if
-  // a peer has too many unread announcements; the memory is then not shared, and its data goes
+  // a peer has too many unread announcements. Then the memory is not shared, and its data goes
   // through slots.
   std::uint32_t add(const std::byte* base, std::size_t bytes, int fd, const std::byte* in_process);
   void remove(std::uint32_t number) noexcept;
-  // Returns this rank's region that contains all of this memory.
+  // Returns this rank's region that contains the whole range.
   std::optional<SharedRegion> holding(const void* data, std::size_t bytes) const noexcept {
     const auto* first = static_cast<const std::byte*>(data);
     return table_.find([&](const SharedRegion& region) {
@@ -39,11 +39,11 @@ class Regions {
     });
   }
 
-  // Returns true if any of this memory is in a region of this rank.
+  // Returns true if a region of this rank contains any byte of the range.
   bool overlaps(const void* data, std::size_t bytes) const noexcept;
 
-  // Returns a peer's region, or nothing if it is unknown. Receives announcements if it is not known
-  // yet.
+  // Returns a peer's region. If the region is not known yet, first receives announcements. Returns
+  // nothing if it is still unknown.
   std::optional<SharedRegion> of_peer(int owner, std::uint32_t number) noexcept;
   // Receives announcements.
   void drain();

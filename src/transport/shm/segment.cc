@@ -37,7 +37,7 @@ const char* remedy(int error) {
                                        std::strerror(error) + "\n" + remedy(error));
 }
 
-// Beyond the limit on file sizes, which also applies to this memory, a process gets SIGXFSZ.
+// The limit on file sizes also applies to this memory; a process that exceeds it gets SIGXFSZ.
 bool may_have(std::size_t bytes) {
   rlimit limit{};
   const bool known = getrlimit(RLIMIT_FSIZE, &limit) == 0;
@@ -53,7 +53,7 @@ UniqueFd create_memory(const char* name, std::size_t bytes) {
       ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) {
     fail("shared memory", bytes);
   }
-  // The file cannot be truncated under a reader, which would be a SIGBUS.
+  // The seals keep the file from being truncated, which would raise SIGBUS in a reader.
   fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   return memory;
 }

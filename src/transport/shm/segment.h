@@ -1,4 +1,4 @@
-// A memfd and its mapping: shared memory without a name, which disappears with its last user.
+// A memfd and its mapping: shared memory without a name, which disappears when its last user ends.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-// Copies from another process's memory, as far as permitted. Returns the number of bytes; 0: none.
+// Copies from another process's memory, as far as the kernel permits. Returns the number of bytes
+// copied.
 std::size_t read_process(int pid, std::uint64_t address, void* target, std::size_t bytes) noexcept;
 
 }  // namespace unisono::shm

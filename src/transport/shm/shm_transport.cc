@@ -288,8 +288,8 @@ bool ShmTransport::offer(int lane, const void* data, std::size_t bytes,
   return true;
 }
 
-// The kernel checks the address, so an offer whose writer has freed its memory, after an abort,
-// causes no fault here; the waiting rank sees the abort or the death.
+// An offer's writer may free its memory after an abort. This causes no fault here, because the
+// kernel checks the address; the waiting rank then detects the abort or the death.
 std::size_t ShmTransport::fetch(int lane, std::size_t offset, void* target,
                                 std::size_t bytes) noexcept {
   const In& in = in_[static_cast<std::size_t>(lane)];

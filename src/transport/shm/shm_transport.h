@@ -19,13 +19,13 @@ namespace unisono::shm {
 
 class ShmTransport;
 
-// The transports of one rank. An idle lane keeps the slots of its last messages; a rank that needs
-// slots takes them back.
+// The transports of one rank. An idle lane keeps the slots of its last messages; if the rank needs
+// slots, it takes them back.
 class TransportRegistry {
  public:
   void add(ShmTransport* transport);
   void remove(ShmTransport* transport);
-  // Takes back slots of all transports. The slow path, when no used slot is free.
+  // Takes back slots of all transports. This is the slow path, for when no used slot is free.
   void reclaim() noexcept;
   // Makes a transport the current taker of slots, and takes back those of the previous one.
   void make_current(ShmTransport* transport) noexcept {
@@ -41,7 +41,7 @@ class TransportRegistry {
   std::atomic<ShmTransport*> latest_ = nullptr;
 };
 
-// Shared by the groups of one rank. All references must outlive the transports.
+// State shared by the groups of one rank. All references must outlive the transports.
 struct ShmContext {
   int rank = 0;  // world rank
   std::byte* world = nullptr;
@@ -58,7 +58,8 @@ struct ShmContext {
 
 class ShmTransport final : public transport::Transport {
  public:
-  // `use` 0: the lanes of collectives, 1: those of send and recv (no multicast).
+  // With `use` 0 these are the lanes of collectives; with 1 those of send and recv, without
+  // multicast.
   ShmTransport(const ShmContext& context, std::byte* lanes, std::vector<int> members, int rank,
                int use);
 
@@ -118,7 +119,8 @@ class ShmTransport final : public transport::Transport {
   };
   Out& out(int lane) noexcept { return out_[static_cast<std::size_t>(lane)]; }
   const Out& out(int lane) const noexcept { return out_[static_cast<std::size_t>(lane)]; }
-  // For data far larger than the caches, slots are as fast and need less kernel time.
+  // Offers data only up to this length. For data far larger than the caches, slots are as fast and
+  // need less kernel time.
   static constexpr std::size_t kMostOffer = std::size_t{8} << 20;
   void add_multicast_lanes(std::byte* lanes, const LaneLayout& layout);
   void wake_readers(int lane) noexcept;

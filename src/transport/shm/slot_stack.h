@@ -9,7 +9,7 @@ namespace unisono::shm {
 
 inline constexpr std::uint32_t kNoSlot = 0xffff'ffffU;
 
-// [slot]: the slot below it.
+// links[slot] is the slot below `slot`.
 using SlotLinks = std::vector<std::atomic<std::uint32_t>>;
 
 class SlotStack {
@@ -37,7 +37,8 @@ class SlotStack {
   }
 
  private:
-  // The upper half counts changes, which detects a slot that was taken and freed again meanwhile.
+  // The upper half of the word counts changes. A pop thereby detects a slot that was taken and
+  // freed again meanwhile.
   static std::uint32_t index(std::uint64_t top) noexcept { return static_cast<std::uint32_t>(top); }
   static std::uint64_t pack(std::uint32_t slot, std::uint64_t top) noexcept {
     return (((top >> 32) + 1) << 32) | slot;

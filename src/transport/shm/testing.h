@@ -1,4 +1,5 @@
-// For tests: the memory that the ranks of one group share, without the data of upper layers.
+// For tests: the memory that the ranks of one group share, without what the upper layers store
+// there.
 #pragma once
 
 #include <cstddef>

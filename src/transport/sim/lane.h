@@ -1,5 +1,5 @@
-// One lane of a simulated network: messages with the times at which they become visible, and the
-// writer's knowledge of their release.
+// One lane of a simulated network: its messages, the time at which each becomes visible, and the
+// releases that the writer knows of.
 #pragma once
 
 #include <algorithm>

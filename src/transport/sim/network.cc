@@ -8,7 +8,7 @@
 namespace unisono::sim {
 namespace {
 
-// The contents of a released message.
+// Fills released messages, so that a late read is noticed.
 constexpr std::byte kPoison{0xdd};
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
@@ -72,8 +72,8 @@ class SimNetwork::Port final : public transport::Transport {
     if (--message.unread == 0) {
       std::fill(message.copy.begin(), message.copy.end(), kPoison);
     }
-    // A reader may report the release of bytes later. For everything else the writer may be
-    // waiting.
+    // A reader may report the release of inline bytes later. It must report all other releases at
+    // once, because the writer may be waiting for them.
     reader.unreported += message.room();
     if (message.kind == Kind::bytes && reader.unreported <= network_.options_.unreported_bytes) {
       return;
@@ -149,7 +149,7 @@ class SimNetwork::Port final : public transport::Transport {
              std::uint64_t signature) noexcept override {
     return refer(Kind::offered, number, data, bytes, signature);
   }
-  // Not always everything that is asked for.
+  // Sometimes returns fewer bytes than requested, as a real transport may.
   std::size_t fetch(int number, std::size_t offset, void* target,
                     std::size_t bytes) noexcept override {
     std::size_t which = 0;
@@ -317,7 +317,7 @@ void SimNetwork::put(int from, int number, SimMessage message) noexcept {
   lane.add(std::move(message));
 }
 
-// Data that the system takes now is in transit.
+// The held data, which the system accepts now, is in transit from now on.
 void SimNetwork::release_held(int from) noexcept {
   auto& held = held_[static_cast<std::size_t>(from)];
   while (!held.empty() && held.front().until <= now_ && !stopped(from)) {

@@ -2,10 +2,10 @@
 // thread and virtual time.
 //
 // A seed determines everything that a real transport leaves open: how long each message is in
-// transit (a lane keeps its order, lanes overtake each other), when each reader of a multicast sees
-// it, and when a writer learns of a release. Violations of the transport's contract are detected
-// (violation()), and faults can be injected (InjectedFault). The same options give the same run on
-// every machine.
+// transit (messages of one lane keep their order, messages of different lanes may overtake each
+// other), when each reader of a multicast sees the message, and when a writer learns of a release.
+// The network detects violations of the transport's contract (violation()) and can inject faults
+// (InjectedFault). The same options give the same run on every machine.
 //
 // Only pass() advances the time.
 #pragma once
@@ -22,8 +22,8 @@
 
 namespace unisono::sim {
 
-// One fault. `at` counts from 0: for `stops` the rank's actions on its lanes (sends and releases),
-// for the others the messages that it sends.
+// One fault. `at` is an index from 0: for `stops` it counts the rank's actions on its lanes (sends
+// and releases), for all other faults the messages that the rank sends.
 struct InjectedFault {
   enum class Kind : std::uint8_t {
     none,
@@ -43,7 +43,8 @@ struct NetworkOptions {
   std::size_t slot_bytes = 4096;
   bool multicast = true;
   // Capacity of a lane. A message takes 64 bytes and, if it is inline, 5/4 of its own length; an
-  // empty lane takes any message. The engine may rely on 2 * kSmallLane of it (bound_program.h).
+  // empty lane accepts a message of any length. The engine may rely on 2 * kSmallLane bytes
+  // (bound_program.h).
   std::size_t lane_bytes = 2048;
   int lane_slots = 4;  // messages of a lane that may be in slots at once
   // Bytes that readers may release before they notify the writer, in addition to lane_bytes.
@@ -53,8 +54,8 @@ struct NetworkOptions {
   std::uint64_t delay = 0;     // most ticks until a message is visible; occasionally 16 times that
   std::uint64_t told_late =
       0;  // most ticks until the writer sees a release; occasionally 16 times that
-  // Ticks that occasionally pass before the system accepts sent data, which is then sent at the
-  // writer's next action, even if this is flush(). 0: all data is sent at once.
+  // Maximum number of ticks before the system accepts sent data. Data that is delayed in this way
+  // is sent at the writer's next action, which may be flush(). 0: all data is sent at once.
   std::uint64_t taken_late = 0;
   std::uint64_t seed = 1;
   InjectedFault fault = {};
@@ -75,7 +76,8 @@ class SimNetwork {
   bool pass_to_next_change();
 
   bool stopped(int rank) const { return has_stopped_ && rank == options_.fault.rank; }
-  // Returns true if the fault has happened; a rank may send too few messages to trigger it.
+  // Returns true if the fault has happened. It may never happen, because a rank may send too few
+  // messages.
   bool struck() const { return struck_; }
   // The first violation of the transport's contract; empty: none.
   const std::string& violation() const { return violation_; }

@@ -1,4 +1,4 @@
-// The simulated network's variations occur, and follow from the seed alone.
+// The simulated network produces all its variations, and the seed alone determines them.
 #include "transport/sim/network.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,8 @@
 namespace unisono::sim {
 namespace {
 
-// Returns when rank 2 sees each of some messages from two writers, and which overtakes which.
+// Returns when rank 2 sees each of some messages from two writers, and which messages overtake
+// others.
 std::string story(std::uint64_t seed) {
   SimNetwork network({.ranks = 3, .delay = 20, .seed = seed});
   for (std::uint64_t i = 0; i < 5; ++i) {

@@ -1,4 +1,4 @@
-// Addresses of hosts: as text, those of this host, and the one that reaches another host.
+// Host addresses: as text, those of this host, and this host's address towards another host.
 #pragma once
 
 #include <netinet/in.h>
@@ -26,7 +26,7 @@ class Address {
   bool is_v4() const { return storage_.ss_family == AF_INET; }
   bool is_loopback() const;
   bool is_link_local() const;  // valid on one cable only
-  // The interface that leads to an IPv6 link-local address; every host has its own numbers.
+  // Interface number for an IPv6 link-local address; every host numbers its interfaces itself.
   unsigned int scope() const;  // 0: none
   Address with_scope(unsigned int scope) const;
   int port() const;
@@ -57,9 +57,8 @@ struct Interface {
 // Returns the addresses of all interfaces that are up.
 std::vector<Interface> interfaces();
 
-// Selects addresses by names of interfaces and networks: "eth0,10.0.0.0/8" includes, and `^`
-// excludes: "^lo,^docker0". If nothing is included by name, everything that is not excluded is
-// selected.
+// Selects addresses by interface names and networks: "eth0,10.0.0.0/8" includes them, and
+// "^lo,^docker0" excludes them. A list that only excludes selects everything else.
 class Selector {
  public:
   static Parsed<Selector> parse(std::string_view text);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kIdentity = "UNISONO_TLS_IDENTITY";
 constexpr const char* kTrusted = "UNISONO_TLS_TRUSTED";
-// TLS_AES_128_GCM_SHA256: its hash is that of the key, and CPUs accelerate the cipher.
+// TLS_AES_128_GCM_SHA256 uses the same hash as the key, and CPUs accelerate its cipher.
 constexpr const char* kCipherName = "TLS_AES_128_GCM_SHA256";
 
 [[noreturn]] void refuse(const char* variable, const std::string& value, const std::string& what,

@@ -11,10 +11,10 @@ namespace unisono::tcp {
 
 class Certificates {
  public:
-  // `identity`: a PEM file with this host's certificate, those of its signers, and its private key.
-  // `trusted`: a folder of PEM files with certificates of hosts or of their signers; the other
-  // side's certificate must be one of them or signed by one. Both are read once, here. Throws
-  // config.
+  // `identity` is a PEM file with this host's certificate, its signers' certificates, and its
+  // private key. `trusted` is a folder of PEM files with certificates of hosts or of signers; the
+  // other side's certificate must be in the folder or be signed by one in the folder. The
+  // constructor reads both once. Throws config.
   Certificates(const std::string& identity, const std::string& trusted);
   Certificates(const Certificates&) = delete;
   Certificates& operator=(const Certificates&) = delete;
@@ -33,11 +33,12 @@ class Certificates {
   SSL_CTX* context_ = nullptr;
 };
 
-// Reads UNISONO_TLS_IDENTITY and UNISONO_TLS_TRUSTED; nullptr: neither is set. Throws config.
+// Reads UNISONO_TLS_IDENTITY and UNISONO_TLS_TRUSTED. Returns nullptr if neither is set. Throws
+// config.
 std::shared_ptr<const Certificates> certificates_from_environment();
 
-// Configures a context for all sessions, whatever proves the other side's identity. Returns false
-// if OpenSSL refuses.
+// Configures a context for all sessions, with certificates or without. Returns false if OpenSSL
+// refuses.
 bool set_up(const OpenSsl& api, SSL_CTX* context);
 
 }  // namespace unisono::tcp

@@ -1,4 +1,4 @@
-// Hosts with certificates: which are admitted, which are refused, and the error texts.
+// Certificates of hosts: who is admitted, who is refused, and the error texts.
 #include "transport/tcp/certificates.h"
 
 #include <gtest/gtest.h>
@@ -181,7 +181,7 @@ TEST_F(CertificatesTest, ExpireAndThenAreNotTrusted) {
   EXPECT_NE(met.listener_says.find("expired"), std::string::npos) << met.listener_says;
 }
 
-// A peer with a valid certificate that relays the handshake of others.
+// The peer has a valid certificate, but relays the handshake of two other hosts.
 TEST_F(CertificatesTest, AreNotEnoughWithoutTheKeyOfTheHandshake) {
   make("a");
   make("b");

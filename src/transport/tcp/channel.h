@@ -1,5 +1,5 @@
-// A connected stream to a rank: a socket and its protection. The handshake makes it, and a link
-// uses it.
+// A connected stream to a rank: a socket and its protection. The handshake makes it; a link uses
+// it.
 #pragma once
 
 #include <sys/uio.h>
@@ -30,17 +30,17 @@ class Channel {
   bool checksum() const noexcept { return checksum_; }
   bool encrypted() const noexcept { return tls_ != nullptr; }
 
-  // Like the system calls on a non-blocking socket; several parts in one call.
+  // These behave like the system calls on a non-blocking socket. One call takes several parts.
   ssize_t send(std::span<iovec> parts) noexcept;
   ssize_t receive(std::span<iovec> parts) noexcept;
-  // Data that send() has taken and the kernel has not. push() hands it over; false: the kernel does
-  // not take all of it.
+  // Returns true if send() has accepted data that the kernel has not taken yet. push() hands this
+  // data over, and returns false if the kernel does not take all of it.
   bool has_unsent() const noexcept { return tls_ != nullptr && tls_->has_unsent(); }
   bool push() noexcept { return tls_ == nullptr || tls_->push(); }
-  // Data that the kernel has delivered and receive() has not returned; the socket does not show it
-  // any more.
+  // Returns true if the kernel has delivered data that receive() has not returned yet. The socket
+  // no longer shows this data as readable.
   bool has_unread() const noexcept { return tls_ != nullptr && tls_->has_unread(); }
-  // Returns true if receive() would return something, even the end.
+  // Returns true if receive() would return data or the end of the stream.
   bool is_readable() const noexcept;
 
  private:
@@ -49,7 +49,7 @@ class Channel {
   bool checksum_ = false;
 };
 
-// The channels of one rank to the others: by rank, then by stream.
+// The channels of one rank to all others: [rank][stream].
 using Channels = std::vector<std::vector<Channel>>;
 
 // Makes channels of bare sockets.

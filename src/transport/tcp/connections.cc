@@ -31,7 +31,8 @@ std::uint64_t name_of(std::size_t rank, std::size_t stream) {
   return rank * kMostStreams + stream;
 }
 
-// nullptr: there is no connection, and so no failure.
+// Returns the link's failure; none if `link` is nullptr, because there is no connection that could
+// fail.
 Failure failure_of(TcpLink* link) noexcept {
   if (link == nullptr) {
     return {};
@@ -163,10 +164,11 @@ void Connections::watch(Entry& entry) noexcept {
   }
 }
 
-// Prepares epoll for a sleep. Returns true if something has arrived meanwhile: do not sleep.
+// Prepares epoll for a sleep. Returns true if something has arrived meanwhile, so that the caller
+// must not sleep.
 //
-// Looks only at the links that the system reports, and at all links if output is pending, so the
-// cost of a sleep does not grow with the number of ranks.
+// Looks only at links that the system reports, and at all links only if output is pending.
+// Therefore the cost of a sleep does not grow with the number of ranks.
 bool Connections::arm() noexcept {
   constexpr int kAtOnce = 64;
   std::array<epoll_event, kAtOnce> events;
@@ -203,8 +205,8 @@ bool Connections::arm() noexcept {
   return came;
 }
 
-// The data that ended the sleep is read by the thread that it is for, perhaps directly to its
-// destination, or otherwise by arm() in the next call.
+// Does not read the data that ended the sleep. The thread that needs the data reads it, perhaps
+// directly into its destination; otherwise arm() reads it in the next call.
 bool Connections::wait(int timeout_us) noexcept {
   const std::optional<std::uint32_t> seen = waiters_.seen();
   bool came = arm();

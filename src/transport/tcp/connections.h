@@ -1,5 +1,6 @@
-// The connections of one process to the other ranks of its world: one link to each, shared by all
-// groups. It reads, writes and waits for all of them, and tracks their state.
+// The connections of one process to the other ranks of its world: one link per rank, shared by all
+// groups. This class reads and writes the data of all links, waits for them, and tracks their
+// state.
 //
 // Only wait() blocks, and only the constructor throws. Any thread may call.
 #pragma once
@@ -30,8 +31,8 @@ struct ConnectionsOptions {
 
 class Connections final : public transport::ControlNetwork {
  public:
-  // `channels` by world rank: 1 to kMostStreams connected streams to each; none to this rank itself
-  // and to ranks reached by other means. Throws resource.
+  // `channels` has, per world rank, 1 to kMostStreams connected streams. It is empty for this rank
+  // itself and for ranks that are reached by other means. Throws resource.
   Connections(int rank, Channels channels, const ConnectionsOptions& options = {});
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
@@ -67,7 +68,7 @@ class Connections final : public transport::ControlNetwork {
 
   int events() const noexcept override { return events_.failures.load(std::memory_order_acquire); }
   transport::Loss first_loss() override { return tcp::loss_of(failure()); }
-  // Returns the failure known to its link; reason none if there is none.
+  // Returns the first failure that a link has recorded; its reason is none if there is no failure.
   Failure failure() noexcept;
   transport::Loss loss_of(int rank) override;
   bool has_left(int rank) noexcept override;
@@ -79,7 +80,7 @@ class Connections final : public transport::ControlNetwork {
   bool delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept override;
 
   void look_for_losses() noexcept override;
-  // As above, with the time.
+  // As look_for_losses(), with the current time.
   void look_at_streams(std::int64_t now_us) noexcept;
 
  private:

@@ -30,8 +30,8 @@ class TcpPair : public ::testing::Test {
                                           std::vector<int>{0, 1}, connections.rank());
   }
   bool arrives(transport::Transport& at, std::size_t bytes, std::uint64_t signature) {
-    // A time limit, not a number of polls: on a busy machine the kernel may deliver loopback data
-    // much later.
+    // Limits the time and not the number of polls: on a busy machine the kernel may deliver
+    // loopback data much later.
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     transport::Incoming message;
     while (std::chrono::steady_clock::now() < end) {
@@ -55,8 +55,8 @@ class TcpTinyPair : public TcpPair {
   TcpTinyPair() : TcpPair({.send_buffer = 2048}) {}
 };
 
-// Between the two ends nothing is in transit if each has received what the other has sent, whether
-// or not it is read.
+// If each end has received as many frames as the other has sent, nothing is in transit, even if
+// some messages are unread.
 TEST_F(TcpPair, CountsFramesExceptReports) {
   const auto quiet = [&] {
     const transport::Frames a = a_->frames(1);
@@ -85,8 +85,8 @@ TEST_F(TcpPair, CountsFramesExceptReports) {
   EXPECT_TRUE(await(quiet, [&] { b_->progress(); })) << "it has come, and waits for its reader";
   ASSERT_TRUE(arrives(*b1, 1, 2));
 
-  // A long message counts once all of it has come. The payload of the second one stays in the
-  // socket until its reader names a place, or another lane needs the stream.
+  // A long message counts once all of its data has arrived. The payload of the second one stays in
+  // the socket until its reader names a destination, or another lane needs the stream.
   std::vector<std::byte> data(transport::kMostBytes);
   ASSERT_TRUE(a1->share(1, data.data(), data.size(), 3));
   ASSERT_TRUE(arrives(*b1, data.size(), 3));
@@ -106,7 +106,7 @@ TEST_F(TcpPair, CountsFramesExceptReports) {
   })) << "also where the release is reported in a frame";
 }
 
-// No thread reads group 1: its window fills on both sides, and no more than that. Group 2
+// No thread reads group 1, so its window fills on both sides, but not beyond its limit. Group 2
 // continues.
 TEST_F(TcpPair, AGroupThatNobodyReadsStopsNoOther) {
   const auto a1 = group(*a_, 1);
@@ -245,7 +245,7 @@ TEST_F(TcpPair, WaitingEndsWhenSomethingComesAndWhenWoken) {
   EXPECT_GE(ms_since(begin), 2);
 }
 
-// Each of two threads reads for both, and so takes data that the other sleeps for.
+// Each of two threads reads for both, and so may take data for which the other thread sleeps.
 TEST_F(TcpPair, NobodySleepsOverWhatAnotherThreadHasRead) {
   const auto a1 = group(*a_, 1);
   const auto a2 = group(*a_, 2);
@@ -320,7 +320,7 @@ TEST_F(TcpPair, LooksAtNoFetchedMemoryAfterClose) {
   for (std::size_t i = 0; i < data.size(); ++i) {
     data[i] = static_cast<std::byte>(i * 7);
   }
-  // After a long message another one is expected, so its payload is not read ahead.
+  // The reader expects another long message after a long one, so its payload is not read ahead.
   ASSERT_TRUE(a1->share(1, data.data(), data.size(), 0));
   ASSERT_TRUE(arrives(*b1, data.size(), 0));
   ASSERT_TRUE(a1->share(1, data.data(), data.size(), 1));
@@ -344,7 +344,7 @@ TEST_F(TcpPair, LooksAtNoFetchedMemoryAfterClose) {
   EXPECT_TRUE(arrives(*b2, data.size(), 2));
 }
 
-// A closed group's memory does not belong to the link any more, also if the peer has left.
+// After a group is closed, the link must not use the group's memory, even if the peer has left.
 TEST_F(TcpTinyPair, SendsNothingMoreToAPeerThatHasLeft) {
   auto a1 = group(*a_, 1);
   const auto a2 = group(*a_, 2);
@@ -364,7 +364,7 @@ TEST_F(TcpTinyPair, SendsNothingMoreToAPeerThatHasLeft) {
   EXPECT_EQ(a_->traffic().told, told);
 }
 
-// One of several streams dies, and the others live.
+// One stream of several dies while the others continue.
 TEST(TcpStreams, ADeadStreamIsTheEndOfTheLink) {
   Mesh mesh = socket_mesh(2, 2);
   Connections a(0, std::move(mesh[0]));
@@ -378,7 +378,7 @@ TEST(TcpStreams, ADeadStreamIsTheEndOfTheLink) {
   EXPECT_EQ(a.failure().reason, Reason::closed);
 }
 
-// Data on the second stream is read before the peer counts as having left.
+// The link must read the data on the second stream before it reports that the peer has left.
 TEST(TcpStreams, LeavingIsSaidOnEach) {
   Mesh mesh = socket_mesh(2, 2);
   Connections a(0, std::move(mesh[0]));

@@ -1,6 +1,6 @@
-// Two ranks whose system takes an arbitrary part of each call's data: nothing, a byte, or
-// everything, also in the middle of a header. A program of its own, because it replaces system
-// calls.
+// Two ranks whose system accepts an arbitrary part of each call's data: nothing, one byte, or
+// everything, and sometimes half of a header. This is a program of its own, because it replaces
+// system calls.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -26,7 +26,7 @@ unisono::sim::Random* cuts = nullptr;  // nullptr: everything is sent
 int shortened = 0;
 int refused = 0;
 
-// Returns how many of the bytes the system takes.
+// Returns how many of the bytes the replaced system call accepts.
 std::size_t part_of(std::size_t bytes) {
   if (cuts == nullptr || bytes == 0 || cuts->one_in(4)) {
     return bytes;
@@ -139,7 +139,8 @@ TEST(CutWrites, EveryMessageComesWholeAndInOrder) {
     }
     cuts = &random;
     constexpr int kActions = 4000;
-    // The ends take turns in sending: a rank that only listens sends nothing but releases.
+    // The two ends take turns in sending, because a rank that only receives sends nothing but
+    // releases.
     std::uint64_t speaker = 0;
     for (int i = 0; i < kActions; ++i) {
       speaker = random.one_in(50) ? random.below(talkers.size()) : speaker;

@@ -13,7 +13,7 @@
 namespace unisono::tcp {
 namespace {
 
-// fork() calls functions without arguments, so their data is static.
+// fork() calls its handlers without arguments, so the handlers' data is static.
 struct Guarded {
   std::mutex mutex;
   std::vector<const std::vector<int>*> lists;
@@ -33,7 +33,7 @@ void after_fork_in_parent() {
   guarded().mutex.unlock();
 }
 
-// Only system calls.
+// Makes only system calls, because the child may not use anything else after a fork.
 void after_fork_in_child() {
   for (const std::vector<int>* list : guarded().lists) {
     for (const int descriptor : *list) {

@@ -1,12 +1,13 @@
-// Closes the connections of the parent in a forked child. A child that kept them open would hide
-// the parent's death from the peers, because its system would continue to acknowledge data.
+// Closes the parent's connections in a forked child. If the child kept them open, it would hide the
+// parent's death from the peers, because the child's system would continue to acknowledge data.
 #pragma once
 
 #include <vector>
 
 namespace unisono::tcp {
 
-// While it lives, a forked child has nothing behind these descriptors; their numbers stay in use.
+// While a guard exists, these descriptors lead nowhere in a forked child; their numbers stay in
+// use.
 class ForkGuard {
  public:
   // Throws resource.

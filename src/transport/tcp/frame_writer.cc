@@ -11,8 +11,9 @@ constexpr std::size_t kCopiedBytes = 4096;
 
 }  // namespace
 
-// Returns the number of bytes that the kernel took. A broken connection is not a failure yet: the
-// peer's last message, which says that it leaves or why the world ends, may still be unread.
+// Returns the number of bytes that the kernel took. A broken connection does not count as a failure
+// yet: the peer's last message, which says that the peer leaves or why the world ends, may still be
+// unread.
 std::size_t FrameWriter::give(std::span<iovec> parts) noexcept {
   const ssize_t got = stream_->channel.send(parts);
   if (got < 0) {

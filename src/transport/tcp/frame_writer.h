@@ -1,4 +1,5 @@
-// Passes the frames of one stream to the kernel, and keeps a frame that the kernel took in part.
+// Passes the frames of one stream to the kernel. Keeps a frame of which the kernel took only a
+// part.
 #pragma once
 
 #include <sys/uio.h>
@@ -38,23 +39,25 @@ class FrameWriter {
  public:
   explicit FrameWriter(LinkStream* stream) : stream_(stream) {}
 
-  // Writes frames, at most kFramesAtOnce. Returns how many the kernel took whole; a frame that it
-  // took in part becomes the partial one. REQUIRES: there is none yet.
+  // Writes at most kFramesAtOnce frames. Returns how many of them the kernel took whole. A frame
+  // that the kernel took in part becomes the partial frame. REQUIRES: there is no partial frame
+  // yet.
   std::size_t write(std::span<OutgoingFrame> frames) noexcept;
   bool has_partial() const noexcept { return done_ != 0; }
-  // Writes the rest of the partial frame. Returns true if it is complete; partial() still returns
-  // it.
+  // Writes the rest of the partial frame. Returns true if the frame is now complete; partial()
+  // still returns the frame then.
   bool finish() noexcept;
   const OutgoingFrame& partial() const noexcept { return partial_; }
   bool is_partial(const Lane* lane, std::uint32_t number) const noexcept {
     return has_partial() && partial_.lane == lane && partial_.number == number;
   }
-  // The payload of the partial frame has moved.
+  // Notes that the payload of the partial frame has moved to `to`.
   void move_payload(const std::byte* to) noexcept { partial_.data = to; }
-  // The lane of the partial frame closes and its payload's memory goes. Keeps a copy of the
-  // payload, because other frames follow it. Returns false without memory for that.
+  // Call this before the lane of the partial frame closes and its memory is freed. Copies the
+  // payload, because the frame must be completed before other frames can follow. Returns false if
+  // there is no memory for the copy.
   bool keep_payload() noexcept;
-  // The rest is not wanted, nor anything after it.
+  // Drops the rest of the partial frame, and marks the stream as broken.
   void drop_partial() noexcept {
     done_ = 0;
     stream_->broken = true;

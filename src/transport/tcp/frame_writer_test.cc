@@ -1,4 +1,4 @@
-// A stream whose kernel takes everything, a part, or nothing.
+// A stream whose kernel takes all of a frame, a part, or nothing.
 #include "transport/tcp/frame_writer.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class TcpFrameWriter : public ::testing::Test {
     made.bytes = payload.size();
     return made;
   }
-  // Reads so many bytes at the other end; the writer continues with its rest meanwhile.
+  // Reads so many bytes at the other end, while the writer continues with the rest of its frame.
   std::string read(std::size_t bytes) {
     std::string all(bytes, '\0');
     std::size_t come = 0;

@@ -12,7 +12,8 @@
 namespace unisono::tcp {
 namespace {
 
-// The most reads of a stream by one call of receive(); it stops when the kernel has no more data.
+// Maximum number of reads per stream and call of receive(), which stops earlier if the kernel has
+// no more data.
 constexpr int kReads = 4;
 
 const char* what_is_bad(BadFrame bad) noexcept {
@@ -55,7 +56,8 @@ bool Inbox::receive(const Lane* patient, const Lane* eager) noexcept {
   return advanced;
 }
 
-// Data that TLS has read ahead wakes no thread: a thread must ask before it sleeps.
+// Publishes that TLS has read data ahead. Such data wakes no thread, so threads check this flag
+// before they sleep.
 void Inbox::note_unread() noexcept {
   if (encrypted_) {
     health_->set_unread(std::any_of(streams_.begin(), streams_.end(), [](const In& from) {
@@ -64,7 +66,7 @@ void Inbox::note_unread() noexcept {
   }
 }
 
-// A part of the payload has arrived. It is summed while it is in the cache.
+// Notes that a part of the payload has arrived, and computes its checksum while it is in the cache.
 void Inbox::took(In& from, const std::byte* part, std::size_t bytes) const noexcept {
   from.missing -= bytes;
   if (checksum_) {
@@ -83,7 +85,8 @@ bool Inbox::receive(In& from) noexcept {
   }
   bool advanced = false;
   for (int reads = 0; reads < kReads; ++reads) {
-    // A long message is usually followed by another one, whose payload must not be read ahead.
+    // A long message is usually followed by another long message, whose payload must not be read
+    // ahead.
     const std::size_t ahead = from.end - from.begin;
     if (from.begin != 0) {
       std::memmove(from.staged.get(), from.staged.get() + from.begin, ahead);
@@ -126,7 +129,8 @@ bool Inbox::receive(In& from) noexcept {
   return advanced;
 }
 
-// The first stream says whether the peer has left; the others may be closed before that is read.
+// Ends a stream. The first stream reports whether the peer has left; the other streams may close
+// before this report is read.
 void Inbox::end_stream(In& from, int error) noexcept {
   from.stream->ended = true;
   error = error == 0 ? from.stream->error : error;
@@ -139,7 +143,7 @@ void Inbox::end_stream(In& from, int error) noexcept {
   }
 }
 
-// Parses the available frames. Returns false if nothing more comes on this stream.
+// Parses the available frames. Returns false if no more data will come on this stream.
 bool Inbox::parse(In& from) noexcept {
   for (;;) {
     const std::size_t ahead = from.end - from.begin;
@@ -203,7 +207,8 @@ bool Inbox::begin_frame(In& from) noexcept {
   return true;
 }
 
-// Returns nullptr if the frame must be dropped, or the link has failed.
+// Returns the lane that the header names; nullptr if the frame must be dropped, or the link has
+// failed.
 Lane* Inbox::lane_of(const FrameHeader& header) noexcept {
   const transport::LaneKey key{.group = header.group, .epoch = header.epoch};
   Lane* lane = nullptr;
@@ -279,7 +284,7 @@ void Inbox::end_frame(In& from) noexcept {
       }
       break;
     case FrameKind::leave:
-      // Sent on each stream as the last frame: data on the other streams must be read first.
+      // This is the last frame on each stream. The link reads the data on the other streams first.
       from.stream->ended = true;
       if (from.header.bytes != 0 && is_as_sent(from)) {
         health_->note_farewell(std::string_view(words_.data(), from.header.bytes));

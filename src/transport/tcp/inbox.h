@@ -1,7 +1,6 @@
-// The receiving half of a link. The payload of a frame is read directly into its destination;
-// only data that arrives together with short messages is copied. A long message may stay in its
-// stream until its reader gives its destination, or until another lane needs the stream
-// (inbox_fetch.cc).
+// The receiving half of a link. Payloads are read directly into their destination; data is copied
+// only if it arrives together with short messages. A long message may stay in its stream until its
+// reader names a destination, or until another lane needs the stream (inbox_fetch.cc).
 #pragma once
 
 #include <array>
@@ -19,10 +18,10 @@
 
 namespace unisono::tcp {
 
-// The most bytes that are read ahead from a stream with short messages.
+// Maximum number of bytes that are read ahead from a stream with short messages.
 inline constexpr std::size_t kStagedBytes = std::size_t{16} << 10;
 
-// The frame of a stream that is being read, and the data read ahead.
+// The frame that is being read from a stream, and the data read ahead.
 struct IncomingFrame {
   FrameHeader header = {};
   std::byte* target = nullptr;  // destination of the payload; nullptr: it is dropped
@@ -30,9 +29,9 @@ struct IncomingFrame {
   Lane* lane = nullptr;
   bool reading = false;
   std::uint32_t sum = 0;  // checksum of the bytes received so far
-  // The payload of a long message waits in the socket until its destination is known, or another
-  // lane needs the stream. The last `withheld` of the fetched bytes, at `place`, are not reported
-  // yet: they stay there until close(), like shared memory.
+  // True while the payload of a long message waits in the socket: until its destination is known,
+  // or another lane needs the stream. fetch() has not reported the last `withheld` of the fetched
+  // bytes yet; they lie at `place`, and stay there until close(), like shared memory.
   bool parked = false;
   const std::byte* place = nullptr;
   std::size_t withheld = 0;
@@ -44,15 +43,15 @@ struct IncomingFrame {
 
 class Inbox {
  public:
-  // `slots`: long messages per lane at once.
+  // `slots` is the number of long messages that a lane may hold at once.
   Inbox(std::span<LinkStream> streams, std::uint32_t slots, LaneTable* lanes, LinkHealth* health);
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
 
   // Reads the available data on each stream. Returns true if there was any. A long message of lane
-  // `patient` whose payload has not begun to be read stays in its stream, to be fetched; one of
-  // lane `eager` is read at once. The caller checks these lanes next; readers of other lanes are
-  // notified.
+  // `patient` stays in its stream until it is fetched, unless its payload has already been read in
+  // part. A long message of lane `eager` is read at once. The caller checks these two lanes next;
+  // readers of other lanes are notified.
   bool receive(const Lane* patient = nullptr, const Lane* eager = nullptr) noexcept;
 
   // As in Transport.

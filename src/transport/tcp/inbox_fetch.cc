@@ -1,5 +1,5 @@
-// Long messages whose payload waits in the socket until their reader names its destination, or
-// until another lane needs the stream.
+// Fetches long messages whose payload waits in the socket until their reader names a destination,
+// or until another lane needs the stream.
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -46,10 +46,10 @@ bool Inbox::peek_unread(Lane& lane, transport::Incoming& message) noexcept {
   return true;
 }
 
-// Reports whole lines except at the end, so that elements stay whole; the rest of a line is already
-// in its place, and is reported with the next ones. With checksums nothing is reported before the
-// whole message has been checked; it goes directly to its destination if there is room for all of
-// it.
+// Reports only whole cache lines, except at the end of the message, so that no element is split.
+// The rest of a line is already in its place, and is reported with the next bytes. With checksums,
+// fetch() reports nothing before the whole message is checked; if the reader has room for all of
+// the message, it is still read directly to its destination.
 std::size_t Inbox::fetch(Lane& lane, std::size_t offset, std::byte* to,
                          std::size_t bytes) noexcept {
   const Lane::In& next = lane.incoming(lane.next);
@@ -72,7 +72,7 @@ std::size_t Inbox::fetch(Lane& lane, std::size_t offset, std::byte* to,
     from->place = to + bytes;
     return bytes;
   }
-  // A complete payload is usually followed by the next header, which is read along.
+  // The next header usually follows a complete payload, so it is read in the same call.
   const std::size_t asked = std::min(bytes - from->withheld, from->missing);
   const std::size_t parts = asked == from->missing ? 2 : 1;
   iovec places[2] = {{to + from->withheld, asked}, {from->staged.get(), kHeaderBytes}};

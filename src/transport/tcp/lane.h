@@ -1,8 +1,8 @@
-// Both directions of a group's lane to one peer: messages sent and not yet released by the peer,
-// and messages received and not yet released by this rank.
+// A group's lane to one peer, in both directions: messages that were sent and that the peer has not
+// released, and messages that were received and that this rank has not released.
 //
-// The window is that of every network (transport/window.h). Releases are reported in every header
-// that is sent anyway, or in a frame of their own.
+// All networks use the same window (transport/window.h). Every header on the lane also reports
+// releases; if no header is due, a separate frame reports them.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace unisono::tcp {
 inline constexpr int kMostStreams = 4;
 
 struct Lane {
-  // The place of an outgoing message's bytes until the kernel has them.
+  // Place of an outgoing message's bytes until the kernel has taken them.
   enum class Storage : std::uint8_t { none, ring, slot, shared };
   struct Out {
     const std::byte* data = nullptr;
@@ -43,9 +43,10 @@ struct Lane {
   explicit Lane(const transport::LaneKey& name) : key(name) {}
   Out& outgoing(std::uint32_t number) noexcept { return out[number % transport::kMessages]; }
   In& incoming(std::uint32_t number) noexcept { return in[number % transport::kMessages]; }
-  // The peer has released all messages before `count`. Returns false if it was not sent that many.
+  // Notes that the peer has released all messages before `count`. Returns false if this rank has
+  // not sent so many messages.
   bool take_credit(std::uint32_t count) noexcept {
-    // With several streams an older count may arrive after a newer one, however late.
+    // With several streams, an older count may arrive after a newer one, even much later.
     if (static_cast<std::int32_t>(count - released) <= 0) {
       return true;
     }
@@ -85,7 +86,7 @@ struct Lane {
 
 using LaneTable = transport::LaneTable<Lane>;
 
-// Returns nullptr, or throws std::bad_alloc, without memory.
+// If there is no memory, returns nullptr or throws std::bad_alloc.
 inline std::unique_ptr<Lane> make_lane(const transport::LaneKey& key) {
   auto lane = std::make_unique<Lane>(key);
   const bool has_memory = lane->in_memory.data() != nullptr && lane->out_memory.data() != nullptr;

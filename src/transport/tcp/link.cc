@@ -48,7 +48,7 @@ bool TcpLink::has_room(const Lane& lane, std::size_t bytes) noexcept {
   return outbox_.has_room(lane, bytes);
 }
 
-// Longer messages have no place in the ring.
+// Sends a short message. Longer messages would not fit into the ring.
 bool TcpLink::send(Lane& lane, const void* data, std::size_t bytes,
                    std::uint64_t signature) noexcept {
   if (!transport::is_short(bytes) || !has_room(lane, bytes)) {
@@ -78,7 +78,8 @@ void TcpLink::release(Lane& lane) noexcept {
   }
 }
 
-// The system may detect a death on one stream and not on the others.
+// The system may detect a death on one stream and not on the others. Then the link fails after a
+// while.
 void TcpLink::look_for_loss(std::int64_t now_us, int silence_ms) noexcept {
   if (health_.gone()) {
     return;

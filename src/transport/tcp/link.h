@@ -1,11 +1,11 @@
 // The connection to one peer: its streams, and the lanes of all groups over them.
 //
-// Every group with the peer as a member uses the link, each possibly in a thread of its own. A
-// caller holds the link's mutex; only the bytes of a message that peek() shows, and the room that
-// reserve() returned, are used without it.
+// Every group that has the peer as a member uses the link, possibly from a thread of its own. A
+// caller must hold the link's mutex. Two things may be used without the mutex: the bytes of a
+// message that peek() returned, and the room that reserve() returned.
 //
-// Frames of one lane keep their order on a stream. Long messages use the streams in turn, short
-// ones the first; `number` restores their order.
+// On one stream, the frames of a lane keep their order. Long messages use all streams in turn;
+// short messages use the first stream. `number` restores the order of messages across streams.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,8 @@ namespace unisono::tcp {
 
 class TcpLink {
  public:
-  // `channels`: connected, non-blocking. `slots`: long messages of a lane at once.
+  // `channels` are connected and non-blocking. `slots` is the number of long messages that a lane
+  // may hold at once.
   TcpLink(int peer, std::vector<Channel> channels, std::uint32_t slots, LinkEvents* events);
   TcpLink(const TcpLink&) = delete;
   TcpLink& operator=(const TcpLink&) = delete;
@@ -34,8 +35,8 @@ class TcpLink {
 
   // Opens a group's lane, until close(). Returns nullptr without memory.
   Lane* open(const transport::LaneKey& key) noexcept;
-  // REQUIRES: memory that was shared over it still exists, unless it is drained or the link is
-  // gone.
+  // REQUIRES: memory that was shared over the lane still exists, unless the lane has drained or the
+  // link is gone.
   void close(Lane* lane) noexcept;
   // Drops frames of earlier epochs from now on.
   void retire_before(std::uint32_t epoch) noexcept { lanes_.retire_before(epoch); }
@@ -63,16 +64,16 @@ class TcpLink {
   // Writes pending data. Returns true if nothing is pending any more.
   bool flush() noexcept { return outbox_.flush(); }
   bool has_unsent() const noexcept { return outbox_.has_unsent(); }
-  // Tells the peer that this rank ends in order, or why the world ends.
+  // Tells the peer that this rank leaves, or why the world ends.
   void send_leave(std::string_view farewell) noexcept { outbox_.send_leave(farewell); }
   void send_abort(std::string_view reason) noexcept { outbox_.send_abort(reason); }
 
   const LinkHealth& health() const noexcept { return health_; }
-  // Call it occasionally. Marks the link as failed if the peer's system is silent, or if some of
-  // several streams have been dead for a second.
+  // Marks the link as failed if the peer's system is silent, or if one of several streams has been
+  // dead for a second. Call it occasionally.
   void look_for_loss(std::int64_t now_us, int silence_ms) noexcept;
-  // Returns true if the peer's system has received everything, needs nothing any more, or is silent
-  // for this long.
+  // Returns true if the peer's system has received everything, no longer needs anything, or has
+  // been silent for `silence_ms`.
   bool is_delivered(int silence_ms) const noexcept;
 
   int descriptor(int stream) const noexcept {
@@ -85,7 +86,7 @@ class TcpLink {
     return health_.gone() || streams_[static_cast<std::size_t>(stream)].ended;
   }
 
-  // Bytes that the kernel delivered, and that it took.
+  // Number of bytes that the kernel delivered, and number of bytes that it took.
   std::uint64_t bytes_read() const noexcept { return inbox_.bytes_read(); }
   std::uint64_t bytes_written() const noexcept { return outbox_.bytes_written(); }
   transport::Frames frames() const noexcept {

@@ -1,9 +1,9 @@
-// The state that the links of a process publish without their mutexes, for other readers and for
-// sleeping threads.
+// The state that the links of a process publish for readers without their mutexes and for sleeping
+// threads.
 //
-// A thread that reads a link reads for all of the link's lanes. So it may take data from the socket
-// for which another thread is sleeping. Therefore a thread that finds data for other threads counts
-// an arrival, and a thread checks for arrivals before it sleeps.
+// A thread that reads a link reads for all lanes of the link. So it may take data from the socket
+// while another thread sleeps until that data arrives. Therefore a thread that reads data for other
+// threads counts an arrival, and every thread checks for arrivals before it sleeps.
 #pragma once
 
 #include <unistd.h>

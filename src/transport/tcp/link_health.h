@@ -1,5 +1,5 @@
-// The state of a link: whether it failed, its peer left, or its peer reported the end of the world;
-// and how other threads learn of it.
+// The state of a link: whether the link failed, its peer left, or its peer reported that the world
+// ends. Publishes each change to other threads.
 #pragma once
 
 #include <atomic>
@@ -26,12 +26,12 @@ class LinkHealth {
   bool has_left() const noexcept { return left_; }
   const std::string& farewell() const noexcept { return farewell_; }
   const std::string* abort_reason() const noexcept { return aborted_ ? &abort_reason_ : nullptr; }
-  // Nothing more comes, and nothing need be sent.
+  // Returns true if no more data will come and none needs to be sent.
   bool gone() const noexcept { return left_ || failure_.reason != Reason::none; }
-  // Some sent data is still in this process.
+  // Returns true if this process still holds data that was sent.
   bool waits() const noexcept { return waits_; }
 
-  // The first reason is kept.
+  // Records a failure, unless an earlier one is recorded.
   void fail(Reason reason, int error = 0, const char* detail = "") noexcept {
     if (!gone()) {
       failure_ = {.peer = peer_, .reason = reason, .error = error, .detail = detail};
@@ -40,7 +40,7 @@ class LinkHealth {
       end();
     }
   }
-  // Before note_leave().
+  // REQUIRES: note_leave() has not been called yet.
   void note_farewell(std::string_view farewell) noexcept {
     try {
       farewell_ = farewell;
@@ -67,11 +67,12 @@ class LinkHealth {
     }
   }
 
-  // Data for threads other than the reading one has arrived, or data that they wait for has been
-  // sent.
+  // Notifies sleeping threads: data for a thread other than the reading one has arrived, or data
+  // that a thread waits to send has been sent.
   void note_arrival() const noexcept { events_->arrived(); }
   void set_waits(bool waits) noexcept { set(waits_, waits, events_->backlogs); }
-  // Bytes have been read that no descriptor shows any more.
+  // Notes whether bytes have been read from the socket that no reader has taken; no descriptor
+  // shows them any more.
   void set_unread(bool unread) noexcept { set(unread_, unread, events_->unread); }
 
  private:

@@ -88,7 +88,7 @@ class TcpCheckedLink : public TcpLinkTest {
     link_ = std::make_unique<TcpLink>(3, std::move(streams), 4, &events_);
     lane_ = link_->open(kGroup);
   }
-  // Its header has arrived, with the checksum of `payload_`; the payload has not.
+  // Sends only the header, with the checksum of `payload_`; the payload follows later.
   void announce() {
     write({.kind = FrameKind::message,
            .group = kGroup.group,
@@ -99,7 +99,8 @@ class TcpCheckedLink : public TcpLinkTest {
     }
     ASSERT_TRUE(offer_.offered());
   }
-  // Sends it, and fetches all of it to one place. Returns how much was reported in parts.
+  // Sends the payload and fetches all of it to one place. Returns how many bytes were reported
+  // before the end.
   std::size_t fetch_all(const std::string& payload) {
     std::size_t told = 0;
     std::size_t done = 0;
@@ -139,7 +140,7 @@ TEST_F(TcpCheckedLink, TellsNothingOfALongMessageThatWasDamaged) {
   EXPECT_EQ(link_->health().failure().reason, Reason::damaged);
 }
 
-// Another group may need the stream while half of the message is in its place.
+// Another group may need the stream when half of the message has been fetched.
 TEST_F(TcpCheckedLink, GoesOnInASlotWhereTheStreamIsNeeded) {
   announce();
   ASSERT_EQ(::send(other_.get(), payload_.data(), 50'000, MSG_DONTWAIT), 50'000);
@@ -274,7 +275,7 @@ TEST_F(TcpLinkTest, NamesAPeerThatResets) {
   EXPECT_EQ(reason(), Reason::closed);
 }
 
-// A broken pipe does not say why; the peer's last message does.
+// A broken pipe does not reveal the reason; the peer's last message does.
 TEST_F(TcpLinkTest, HearsTheLastWordsAlsoIfSendingFailsFirst) {
   Lane* lane = link_->open(kGroup);
   write({.kind = FrameKind::abort, .bytes = 3}, "why");

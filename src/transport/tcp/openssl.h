@@ -1,9 +1,9 @@
 // The part of OpenSSL's libssl that unisono uses, loaded on demand.
 //
-// It is loaded and not linked, because most jobs do not encrypt and a program that links unisono
-// should not need a library for that. A plug-in would have to be found, installed and kept at the
-// same version; libssl's names are stable within a major version, and the compiler checks the types
-// here against its headers.
+// The library is loaded at run time and not linked, because most jobs do not encrypt, and a program
+// that links unisono should not need libssl then. A plug-in would have to be found, installed and
+// kept at the same version. In contrast, libssl's names are stable within a major version, and the
+// compiler checks the types here against its headers.
 #pragma once
 
 #include <openssl/bio.h>
@@ -54,7 +54,8 @@ struct OpenSsl {
   decltype(&::SSL_CTX_get0_param) verify_parameters = nullptr;
   decltype(&::SSL_export_keying_material) export_key = nullptr;
   decltype(&::SSL_get_ex_data_X509_STORE_CTX_idx) verified_session = nullptr;
-  // From the libcrypto that this libssl uses, which need not be the one that unisono links.
+  // Loaded from the libcrypto that this libssl uses, which may differ from the one that unisono
+  // links.
   decltype(&::BIO_meth_new) bio_meth_new = nullptr;
   decltype(&::BIO_meth_set_read_ex) bio_meth_set_read = nullptr;
   decltype(&::BIO_meth_set_write_ex) bio_meth_set_write = nullptr;

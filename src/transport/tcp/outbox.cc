@@ -61,7 +61,7 @@ void Outbox::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint
     write(to, {&frame, 1});
   }
   if (!message.written && storage == Lane::Storage::ring) {
-    // The caller's memory belongs to the caller again.
+    // The memory belongs to the caller again, so the message is copied.
     std::byte* copy = lane.out_ring.place(bytes);
     if (bytes != 0) {
       std::memcpy(copy, data, bytes);
@@ -87,8 +87,8 @@ void Outbox::note_reported(Lane& lane) noexcept {
 
 OutgoingFrame Outbox::frame_of(Lane& lane, std::uint32_t number) noexcept {
   const Lane::Out& message = lane.outgoing(number);
-  // This header reports it, even if the kernel does not take the frame now: the message stays, and
-  // its header is built again.
+  // The header reports the releases, even if the kernel does not take the frame now: the message
+  // stays pending, and its header is built again later.
   note_reported(lane);
   OutgoingFrame frame;
   frame.data = message.data;
@@ -111,7 +111,7 @@ std::uint32_t Outbox::sum_of(const std::byte* data, std::size_t bytes) const noe
   return checksum_ ? kernels::crc32c({data, bytes}) : 0;
 }
 
-// REQUIRES: `words` stay until the frame is written.
+// REQUIRES: `words` remain valid until the frame is written.
 OutgoingFrame Outbox::control_frame(FrameKind kind, std::string_view words) const noexcept {
   OutgoingFrame frame;
   frame.data = reinterpret_cast<const std::byte*>(words.data());
@@ -124,7 +124,7 @@ OutgoingFrame Outbox::control_frame(FrameKind kind, std::string_view words) cons
   return frame;
 }
 
-// The kernel has the whole frame.
+// Notes that the kernel has taken the whole frame.
 void Outbox::wrote(const OutgoingFrame& frame) noexcept {
   if (frame.lane == nullptr) {
     return;
@@ -144,7 +144,7 @@ void Outbox::wrote(const OutgoingFrame& frame) noexcept {
   }
 }
 
-// Returns how many frames the kernel took whole.
+// Writes frames. Returns how many of them the kernel took whole.
 std::size_t Outbox::write(Out& to, std::span<OutgoingFrame> frames) noexcept {
   const std::size_t whole = to.writer.write(frames);
   for (const OutgoingFrame& frame : frames.first(whole)) {
@@ -154,7 +154,7 @@ std::size_t Outbox::write(Out& to, std::span<OutgoingFrame> frames) noexcept {
   return whole;
 }
 
-// Returns true if there is no partial frame (any more).
+// Completes the partial frame if there is one. Returns true if no partial frame is left.
 bool Outbox::finish_partial(Out& to) noexcept {
   if (!to.writer.has_partial()) {
     return true;
@@ -166,8 +166,8 @@ bool Outbox::finish_partial(Out& to) noexcept {
   return true;
 }
 
-// Once the kernel has taken a part of the frame, it will be sent. Returns false if some streams
-// must wait.
+// Sends the abort frame. The frame is no longer due once the kernel has taken a part of it, because
+// the rest is then a partial frame. Returns false if the kernel did not take the whole frame.
 bool Outbox::flush_abort() noexcept {
   if (!abort_due_) {
     return true;
@@ -202,8 +202,8 @@ bool Outbox::flush_credits() noexcept {
   return true;
 }
 
-// Takes the lanes in turn, as many messages of each as can be sent at once. Returns false if some
-// must wait.
+// Serves the lanes in turn, and sends as many messages of each lane as possible at once. Returns
+// false if messages are still waiting.
 bool Outbox::flush_messages(std::size_t index) noexcept {
   Out& to = streams_[index];
   while (to.waiting != 0) {
@@ -214,7 +214,7 @@ bool Outbox::flush_messages(std::size_t index) noexcept {
     }
     std::array<OutgoingFrame, kFramesAtOnce> frames;
     std::size_t count = 0;
-    // Everything before `drained` is written, and its place may be reused.
+    // All messages before `drained` are written, and their places may be reused.
     if (static_cast<std::int32_t>(lane.cursor[index] - lane.drained) < 0) {
       lane.cursor[index] = lane.drained;
     }

@@ -1,9 +1,9 @@
-// The sending half of a link. A message is given to the kernel at once, directly from its memory;
-// the part that the kernel does not take waits in the lane, and is sent later with the messages
-// after it.
+// The sending half of a link. A message is given to the kernel at once, directly from its memory.
+// The part that the kernel does not take waits in the lane, and is sent later together with the
+// messages after it.
 //
-// Frames of one lane keep their order on a stream. Long messages use the streams in turn, short
-// ones the first.
+// On one stream, the frames of a lane keep their order. Long messages use all streams in turn;
+// short messages use the first stream.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +22,14 @@ namespace unisono::tcp {
 
 class Outbox {
  public:
-  // `slots`: long messages of a lane at once.
+  // `slots` is the number of long messages that a lane may hold at once.
   Outbox(std::span<LinkStream> streams, std::uint32_t slots, LaneTable* lanes, LinkHealth* health);
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
 
-  // Returns true if the peer is there and has room for one more message.
+  // Returns true if the peer is alive and has room for one more message.
   bool has_room(const Lane& lane, std::size_t bytes) const noexcept;
-  // Each REQUIRES: there is room.
+  // REQUIRES, for each of these: has_room().
   void send(Lane& lane, const void* data, std::size_t bytes, std::uint64_t signature) noexcept {
     put(lane, static_cast<const std::byte*>(data), bytes, signature, Lane::Storage::ring);
   }
@@ -38,20 +38,20 @@ class Outbox {
   }
   std::byte* reserve(Lane& lane, std::size_t bytes) noexcept;
   void commit(Lane& lane, std::size_t bytes, std::uint64_t signature) noexcept;
-  // Reports what was released to the peer: with the next header on the lane, or now.
+  // Reports releases to the peer: with the next header on the lane if one is due, or now.
   void tell_released(Lane& lane) noexcept;
   void send_leave(std::string_view farewell) noexcept;
   void send_abort(std::string_view reason) noexcept;
 
   // Writes pending data. Returns true if nothing is pending any more.
   bool flush() noexcept;
-  // Drops messages of the lane whose writing has not begun. Keeps the rest of a message whose
-  // writing has begun, because other frames follow it.
+  // Drops the lane's messages whose writing has not begun. If a message is partly written, keeps
+  // its rest, because it must be completed before other frames can follow.
   void close(Lane& lane) noexcept;
 
-  // Returns true if some of the written data is still in this process.
+  // Returns true if this process still holds data that was written to a channel.
   bool has_unsent() const noexcept;
-  // The kernel took less than it was given.
+  // Returns true if the kernel took less than it was given.
   bool is_blocked(std::size_t stream) const noexcept { return streams_[stream].blocked; }
   std::uint64_t bytes_written() const noexcept;
   // As Frames::sent.

@@ -1,6 +1,6 @@
-// The protection of a job's connections in addition to the handshake, and the network that carries
-// its messages. It must be the same on all ranks: the handshake refuses others, and reports each
-// side's settings.
+// The protection of a job's connections beyond the handshake, and the network that carries the
+// job's messages. Both must be equal on all ranks: the handshake refuses a peer with other
+// settings, and reports the settings of both sides.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ struct Protection {
   friend bool operator==(const Protection&, const Protection&) = default;
 };
 
-// Reads UNISONO_TLS and UNISONO_NETWORK. Without `checksum` TCP has one. Throws config.
+// Reads UNISONO_TLS and UNISONO_NETWORK. If `checksum` is not given, TCP uses a checksum. Throws
+// config.
 Protection protection_of(std::optional<bool> checksum);
 
 }  // namespace unisono::tcp

@@ -19,7 +19,7 @@ void set(int socket, int level, int name, int value) {
   ::setsockopt(socket, level, name, &value, sizeof(value));
 }
 
-// Returns empty and sets errno on failure.
+// On failure returns an empty descriptor and sets errno.
 UniqueFd bind_to(const Address& address) {
   UniqueFd socket(::socket(address.family(), kKind, 0));
   if (socket) {
@@ -51,7 +51,7 @@ int peer_name(int socket, sockaddr* name, socklen_t* length) {
   return ::getpeername(socket, name, length);
 }
 
-// Returns zeros if there is no information.
+// Returns zeros if the system has no information.
 tcp_info info_of(int socket) {
   tcp_info info{};
   socklen_t length = sizeof(info);
@@ -185,8 +185,8 @@ void apply(int socket, const SocketOptions& options, bool loopback) {
     ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, congestion.data(),
                  static_cast<socklen_t>(congestion.size()));
   }
-  // The system detects a host that is gone while nothing is in transit. is_silent() does the rest:
-  // TCP_USER_TIMEOUT would also end a connection whose reader is busy.
+  // Keepalive probes detect a dead host while nothing is in transit. is_silent() handles all other
+  // cases; TCP_USER_TIMEOUT would also end a connection whose reader is busy.
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);

@@ -160,7 +160,7 @@ bool TcpTransport::drained(int lane, transport::Mark mark) noexcept {
   return static_cast<std::int32_t>(to->lane->drained - mark) >= 0;
 }
 
-// Defined here, because lanes know their connections and not the reverse.
+// Defined in this file, because lanes know the connections, and connections do not know lanes.
 std::unique_ptr<transport::Transport> Connections::lanes(std::uint64_t group,
                                                          std::span<const int> members, int rank) {
   return std::make_unique<TcpTransport>(*this, transport::LaneKey{.group = group, .epoch = epoch_},

@@ -14,9 +14,9 @@ namespace unisono::tcp {
 
 class TcpTransport final : public transport::Transport {
  public:
-  // `members`: the world ranks of the group, in which this rank is `rank`. All members give the
-  // group the same number, which no other group of the epoch has; lanes for another use count as
-  // another group. Throws resource.
+  // `members` are the group's world ranks, and `rank` is this rank's number among them. All members
+  // must pass the same group number, and no other group of the epoch may have that number. Lanes
+  // for a second use (send and recv) need a number of their own. Throws resource.
   TcpTransport(Connections& connections, const transport::LaneKey& group, std::vector<int> members,
                int rank);
   TcpTransport(const TcpTransport&) = delete;

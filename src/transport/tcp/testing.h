@@ -42,7 +42,7 @@ inline void shake(Tls& a, Tls& b) {
   }
 }
 
-// Returns both ends as the handshake leaves them.
+// Returns both ends in the state in which the handshake leaves them.
 inline std::pair<Channel, Channel> protect(SocketPair pair, const Protection& protection) {
   std::unique_ptr<Tls> a;
   std::unique_ptr<Tls> b;

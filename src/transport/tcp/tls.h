@@ -1,8 +1,11 @@
-// TLS 1.3 over a connected socket whose two sides have proved to each other that they belong to one
-// job. Without certificates, both derive a key from the job's token and from that handshake (an
-// external PSK, RFC 8446 section 2.2, with a fresh Diffie-Hellman exchange), so that nobody in
-// between can take part in one and not in the other. If both show certificates as well, the
-// certificates authenticate the session, and each side proves in it that it has that key.
+// TLS 1.3 over a connected socket. Both sides have already proved in the handshake that they belong
+// to the same job.
+//
+// Without certificates, both sides derive a key from the job's token and from that handshake, and
+// use it as an external PSK (RFC 8446, section 2.2) with a fresh Diffie-Hellman exchange. The key
+// binds the session to the handshake, so nobody between the two sides can take part in only one of
+// them. If both sides show certificates as well, the certificates authenticate the session, and
+// each side proves within it that it has the key.
 //
 // OpenSSL's libssl is loaded when the first session is made; programs that do not encrypt do not
 // need it.
@@ -25,12 +28,12 @@ struct TlsSession;
 
 class Tls {
  public:
-  // AES-GCM is safe for 2^24.5 long records with one key (RFC 8446, section 5.5).
+  // RFC 8446, section 5.5: with one key AES-GCM is safe for 2^24.5 records of full length.
   static constexpr std::uint64_t kRecordsOfAKey = std::uint64_t{1} << 23;
 
-  // The socket must outlive it. `certificates`: both sides show one; nullptr: neither does. After
-  // `records_of_a_key` sent data is encrypted with a new key. Throws resource; always if
-  // why_no_tls() returns a reason.
+  // The socket must outlive this object. With `certificates` both sides show one; with nullptr
+  // neither side does. After `records_of_a_key` records, sent data is encrypted with a new key.
+  // Throws resource, in particular if why_no_tls() returns a reason.
   Tls(int socket, const Digest& key, bool listens,
       std::shared_ptr<const Certificates> certificates = nullptr,
       std::uint64_t records_of_a_key = kRecordsOfAKey);
@@ -41,26 +44,27 @@ class Tls {
   using State = TlsState;
   // Continues the handshake; never blocks.
   State shake() noexcept;
-  // After `failed`: the problem in words about the other side: "its certificate (...) is not
-  // trusted: ...".
+  // After State::failed: returns the problem as words about the other side, such as "its
+  // certificate (...) is not trusted: ...".
   std::string problem() const;
 
-  // Like the system calls on a non-blocking socket: return bytes, 0 at the end, or -1 and errno,
-  // which is EPROTO if the other side broke the protocol or data was forged. Data that send() takes
-  // is encrypted, and may wait here for the kernel: see push().
+  // These behave like the system calls on a non-blocking socket. They return the number of bytes, 0
+  // at the end, or -1 with errno; errno is EPROTO if the other side broke the protocol or data was
+  // forged. send() encrypts the data that it accepts; the result may wait here for the kernel (see
+  // push()).
   ssize_t send(std::span<const iovec> parts) noexcept;
   ssize_t receive(std::span<const iovec> parts) noexcept;
   // Hands pending data to the kernel. Returns false if the kernel does not take all of it now.
   bool push() noexcept;
   bool has_unsent() const noexcept;
-  // The kernel has delivered bytes that have not been read.
+  // Returns true if the kernel has delivered bytes that receive() has not returned yet.
   bool has_unread() const noexcept;
 
  private:
   std::unique_ptr<TlsSession> session_;
 };
 
-// Returns why TLS is unavailable; empty: it is available.
+// Returns the reason why TLS is unavailable; empty if it is available.
 std::string why_no_tls();
 
 }  // namespace unisono::tcp

@@ -1,5 +1,5 @@
-// The records of a TLS session between OpenSSL and a non-blocking socket: whole received records,
-// and encrypted data that the kernel has not taken yet.
+// The records of a TLS session between OpenSSL and a non-blocking socket: records that were
+// received whole, and encrypted data that the kernel has not taken yet.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,23 @@ namespace unisono::tcp {
 class TlsRecords {
  public:
   static constexpr std::size_t kPlain = std::size_t{16} << 10;  // the longest record
-  // The amount that is encrypted before it is handed to the kernel: small enough to stay in the
+  // Amount of data that is encrypted before it is handed to the kernel; small enough to stay in the
   // cache.
   static constexpr std::size_t kAtOnce = 4 * kPlain;
 
   // The socket must outlive it.
   explicit TlsRecords(int socket) : socket_(socket) {}
 
-  // Takes bytes of the next record, which may have been begun; only of whole records, so that
-  // OpenSSL never holds a part of one. Returns 0 if there are none now, or none any more.
+  // Takes bytes from the next record, perhaps after the bytes of an earlier call. Takes them only
+  // from a record that has arrived whole, so that OpenSSL never waits within a record. Returns 0 if
+  // there is no whole record now, or if no more data will come.
   std::size_t take(char* to, std::size_t bytes) noexcept;
   bool has_unread() const noexcept { return open_ != 0 || whole_record() != 0; }
 
   // Returns false if there is no room.
   bool put(const char* from, std::size_t bytes) noexcept;
-  // Hands pending data to the kernel. Returns false if it does not take all of it now, or nothing
-  // any more.
+  // Hands pending data to the kernel. Returns false if the kernel does not take all of it now, or
+  // takes no more data.
   bool push() noexcept;
   bool has_unsent() const noexcept { return out_begin_ != out_end_; }
   bool is_full() const noexcept { return out_end_ >= kAtOnce; }
@@ -33,7 +34,7 @@ class TlsRecords {
   bool ended() const noexcept { return ended_; }  // the other side sends nothing more
   int error() const noexcept { return error_; }   // 0: none
   void set_error(int error) noexcept { error_ = error; }
-  // More data may come, or may be sent.
+  // Returns true if more data may arrive and more may be sent.
   bool goes_on() const noexcept { return error_ == 0 && !ended_; }
 
  private:

@@ -47,7 +47,8 @@ long TlsSession::control_bio(BIO*, int command, long, void*) {
   return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-// Returns the key in OpenSSL's form: the session of a connection that was never made.
+// Returns the key in the form that OpenSSL requires: as a session to resume, although no such
+// connection existed.
 SSL_SESSION* TlsSession::make_session() {
   SSL_SESSION* made = api.session_new();
   const SSL_CIPHER* cipher = api.cipher_find(ssl, kCipher);
@@ -83,7 +84,7 @@ bool TlsSession::begin_with_key() {
   if (!set_up(api, context)) {
     return false;
   }
-  // Without certificates to trust none is valid; only the key authenticates.
+  // Without trusted certificates no certificate is valid; only the key authenticates.
   api.set_verify(context, listens ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nullptr);
   api.set_psk_use(context, use_key);
   api.set_psk_find(context, find_key);
@@ -133,7 +134,7 @@ int TlsSession::check_certificate(int is_good, X509_STORE_CTX* chain) {
   return is_good;
 }
 
-// Alerts of the other side have numbers from 1000 on (RFC 8446, section 6.2).
+// OpenSSL numbers the other side's alerts (RFC 8446, section 6.2) from 1000 on.
 void TlsSession::note_problem() noexcept {
   constexpr int kAlert = SSL_AD_REASON_OFFSET;
   const int reason = ERR_GET_REASON(api.peek_error());
@@ -148,8 +149,8 @@ void TlsSession::note_problem() noexcept {
   }
 }
 
-// Computes a value that only a side of this connection with the key of the preceding handshake can
-// compute.
+// Computes a value that requires the key of the preceding handshake, and is different on each side
+// and connection.
 bool TlsSession::proof_of(bool listener, Digest& proof) const noexcept {
   constexpr std::string_view kLabel = "EXPERIMENTAL unisono token";
   std::array<std::byte, 33> message{};
@@ -166,8 +167,9 @@ bool TlsSession::proof_of(bool listener, Digest& proof) const noexcept {
   return true;
 }
 
-// A certificate identifies a host, not a job: a host that relays the preceding handshake of others
-// does not have the key.
+// Proves that this side has the key of the preceding handshake. A certificate is not enough,
+// because it identifies a host and not a job: a host that relays other hosts' handshake has a
+// certificate, but not the key.
 TlsSession::State TlsSession::prove() noexcept {
   Digest proof{};
   std::size_t bytes = 0;
@@ -204,7 +206,7 @@ TlsSession::State TlsSession::agree() noexcept {
     agreed = true;
     return prove();
   }
-  // A side with the key has shown it; there must be no other way in.
+  // A session that was resumed proves the key; no other session may be accepted.
   if (api.session_reused(ssl) != 1) {
     return State::failed;
   }

@@ -71,8 +71,8 @@ struct TlsSession {
   static int find_key(SSL* ssl, const unsigned char* id, std::size_t id_bytes,
                       SSL_SESSION** session);
 
-  // Renews the key of sent data; the other side is told before the next record. REQUIRES: nothing
-  // is pending.
+  // Renews the key for sent data, and informs the other side before the next record. REQUIRES:
+  // nothing is pending.
   bool renew_key() noexcept {
     sent_records = 0;
     return api.key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 && api.do_handshake(ssl) == 1;

@@ -94,7 +94,7 @@ TEST_F(TlsTest, TellsOfANewKeyAfterSoManyRecords) {
   EXPECT_EQ(got, Bytes(700, 7));
 }
 
-// In both directions, and in the middle of long messages.
+// Renews keys in both directions and in the middle of long messages.
 TEST_F(TlsTest, CarriesEverythingThroughManyKeys) {
   connect(2);
   for (std::size_t i = 0; i < 200; ++i) {

@@ -1,5 +1,6 @@
-// The threads that wait for the connections of a process, and the number of arrivals that each knew
-// when its last wait returned: another thread may have read later data for it.
+// The threads that wait for the connections of a process. For each thread, the number of arrivals
+// that it knew when its previous wait returned: if there are more arrivals now, another thread may
+// have read data for it.
 #pragma once
 
 #include <array>
@@ -14,8 +15,9 @@ namespace unisono::tcp {
 // Any thread may call.
 class Waiters {
  public:
-  // Returns the count that the calling thread knew; nullopt if it has not waited yet, or was
-  // dropped because of many other threads. Then it polls once more than necessary.
+  // Returns the count that the calling thread knew. Returns nullopt if the thread has not waited
+  // yet, or if its entry was replaced because many threads wait; the thread then polls once more
+  // than necessary.
   std::optional<std::uint32_t> seen() noexcept;
   void note_seen(std::uint32_t arrivals) noexcept;
 
@@ -26,7 +28,7 @@ class Waiters {
   };
   static constexpr std::size_t kMost = 16;
 
-  // Returns nullptr if it is unknown. REQUIRES: mutex_ is held.
+  // Returns nullptr if the thread is unknown. REQUIRES: mutex_ is held.
   Waiter* find(std::thread::id thread) noexcept;
 
   std::mutex mutex_;  // guards the rest

@@ -40,8 +40,8 @@ Integer get(const std::byte* from) noexcept {
   return little(value);
 }
 
-// Protects against chance, not malice: an odd multiplier and a shift for each word, so that every
-// bit reaches the upper half.
+// Protects against chance, not malice. Each word is multiplied by an odd number and shifted, so
+// that every bit affects the upper half.
 std::uint32_t check_of(const std::byte* header) noexcept {
   std::uint64_t sum = 0x9e3779b97f4a7c15U;
   for (std::size_t at = 0; at < kCheckAt; at += 8) {

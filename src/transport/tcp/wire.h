@@ -1,5 +1,6 @@
-// The frames on an authenticated connection. Each is a header of 64 bytes, little endian, and its
-// payload. A header has 64 bytes because a payload that begins on a cache line is copied faster.
+// The frames on an authenticated connection. Each frame is a header of 64 bytes, little endian, and
+// its payload. The header has 64 bytes because a payload that begins on a cache line is copied
+// faster.
 //
 //    0  version    1 byte
 //    1  kind       1 byte
@@ -14,7 +15,7 @@
 //   40  check      of all above
 //   44  zero       20 bytes
 //
-// No field is trusted before it has been checked: see decode(), and Link for checks that depend on
+// Every field is checked before it is used: see decode(), and Link for the checks that depend on
 // the state of the lane.
 #pragma once
 

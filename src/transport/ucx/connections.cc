@@ -11,8 +11,8 @@
 namespace unisono::ucx {
 namespace {
 
-// An introduction is the pass, one byte that says whether UCX can lose peers there, and the
-// address.
+// An introduction consists of the pass, one byte that tells whether UCX can lose peers on that
+// host, and the address.
 constexpr std::size_t kPassBytes = sizeof(std::uint64_t);
 constexpr std::size_t kHeadBytes = kPassBytes + 1;
 
@@ -21,7 +21,8 @@ std::int64_t now_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
-// A message with its payload after its header. nullopt: not sent by this library.
+// Parses a message whose payload follows its header. Returns nullopt if this library did not send
+// it.
 std::optional<PeerMessage> packed_message(void* data, std::size_t bytes,
                                           const ucp_am_recv_param_t& param) noexcept {
   if ((param.recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 || bytes < sizeof(MessageHeader)) {
@@ -34,7 +35,7 @@ std::optional<PeerMessage> packed_message(void* data, std::size_t bytes,
   return arrival;
 }
 
-// A message whose header comes separately.
+// Parses a message whose header comes separately.
 std::optional<PeerMessage> plain_message(const void* header, std::size_t header_bytes, void* data,
                                          std::size_t bytes,
                                          const ucp_am_recv_param_t& param) noexcept {
@@ -136,8 +137,9 @@ void UcxConnections::meet(std::unique_ptr<transport::ControlNetwork> control,
   }
 }
 
-// If a peer leaves while they connect, UCX before 1.14 may end a process that continues: so the
-// other connections are checked first, and then UCX is left alone.
+// If a peer leaves during the set-up, UCX before 1.14 may end a process that continues to call it.
+// Therefore the TCP connections are checked first, and if a peer is gone, UCX is not called any
+// more.
 std::vector<int> UcxConnections::missing() {
   control_->progress();
   const bool lost = static_cast<bool>(control_->first_loss());
@@ -157,7 +159,7 @@ std::vector<int> UcxConnections::missing() {
   return ranks;
 }
 
-// A message that this library does not send, or whose sender does not know the pass, is dropped.
+// Drops messages that this library does not send, and messages whose sender does not know the pass.
 ucs_status_t UcxConnections::dispatch(const std::optional<PeerMessage>& arrival) noexcept {
   const std::size_t peer = arrival ? arrival->header.from >> 8 : links_.size();
   UcxLink* const link = peer < links_.size() ? links_[peer].get() : nullptr;

@@ -1,5 +1,5 @@
-// The network over UCX. One mutex, in Shared, guards the worker and all links: UCX is driven by one
-// thread at a time.
+// The network over UCX. One mutex, in Shared, guards the worker and all links, so one thread at a
+// time drives UCX.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class UcxConnections final : public transport::IntroducedNetwork {
   // Returns nullptr if there is no connection.
   UcxLink* link(int rank) noexcept { return links_[static_cast<std::size_t>(rank)].get(); }
   Shared& shared() noexcept { return shared_; }
-  // Returns true if a message that both sides know of is in transit.
+  // Returns true if a message whose header has arrived is still being received.
   bool is_receiving() noexcept;
 
   std::unique_ptr<transport::Transport> lanes(std::uint64_t group, std::span<const int> members,

@@ -18,7 +18,8 @@
 #include "transport/tcp/testing.h"
 #include "transport/ucx/ucx_transport.h"
 
-// Memory that UCX allocates when it is loaded stays, because it does not expect to be unloaded.
+// Memory that UCX allocates when it is loaded is never freed, because UCX does not expect to be
+// unloaded.
 extern "C" __attribute__((visibility("default"))) const char*
 __lsan_default_suppressions();                          // NOLINT
 extern "C" const char* __lsan_default_suppressions() {  // NOLINT
@@ -95,8 +96,8 @@ std::vector<std::byte> bytes_of(std::size_t count) {
   return data;
 }
 
-// Over one TCP device no message of this length is sent: this is how a host with two devices sends
-// them.
+// A host with two devices sends messages of this length in this way. Over one TCP device no message
+// is this long.
 TEST_P(UcxConnectionsTest, CopyNothingOfALongMessageThatIsFetched) {
   meet();
   ASSERT_TRUE(connected());

@@ -1,4 +1,4 @@
-// The devices that UCX has on this machine.
+// Lists the devices that UCX finds on this machine.
 #include "transport/ucx/ucx_network.h"
 #include "transport/ucx/worker.h"
 

@@ -6,7 +6,7 @@
 namespace unisono::ucx {
 namespace {
 
-// Time that a closing link waits for UCX: for the peer, or only for its own requests.
+// Maximum time that a closing link waits for UCX: for the peer, or only for its own requests.
 constexpr std::chrono::milliseconds kGently(200);
 constexpr std::chrono::milliseconds kForced(2000);
 
@@ -71,8 +71,8 @@ bool Endpoint::is_flushed() const noexcept {
          shared_->worker->api().request_check_status(flushing_) != UCS_INPROGRESS;
 }
 
-// UCX returns this process's memory when the endpoint is closed, which takes calls of progress. If
-// it does not, it keeps the memory and is not called any more.
+// Closes the endpoint. UCX returns this process's memory only during later calls of progress. If
+// UCX does not return it in time, it keeps the memory and is never called again.
 void Endpoint::shut(bool gently, const std::function<bool()>& is_quiet) noexcept {
   if (endpoint_ == nullptr || shared_->worker->is_abandoned()) {
     return;

@@ -9,7 +9,7 @@
 
 namespace unisono::ucx {
 
-// The peer's introduction. `loses`: UCX can give up peers there.
+// The peer's introduction. `loses` tells whether UCX can give up peers on the peer's host.
 struct Introduction {
   std::uint64_t pass = 0;
   bool loses = false;
@@ -28,24 +28,25 @@ class Endpoint {
   ucp_ep_h get() const noexcept { return endpoint_; }
 
   bool is_broken() const noexcept { return broken_; }
-  // The peer has sent its last message, and everything before it has arrived.
+  // Returns true if the peer's last message has arrived, and everything before it.
   bool has_left() const noexcept { return left_; }
   void mark_left() noexcept { left_ = true; }
   bool is_gone() const noexcept { return left_ || broken_; }
-  // It carried data that no correct peer sends.
+  // Returns true if the connection carried data that no correct peer sends.
   bool is_damaged() const noexcept { return detail_ != nullptr; }
-  // This process had no memory for its data.
+  // Returns true if this process had no memory for the peer's data.
   bool lacks_memory() const noexcept { return broken_ && status_ == UCS_ERR_NO_MEMORY; }
   std::string why_broken() const;
   void mark_broken(ucs_status_t status) noexcept;
-  // `detail`: a literal.
+  // `detail` must be a string literal.
   void mark_damaged(const char* detail) noexcept;
 
-  // Sent data has left when is_flushed().
+  // Starts flushing; is_flushed() returns true when all sent data has left.
   void flush() noexcept;
   bool is_flushed() const noexcept;
-  // Closes the endpoint and ends pending requests. `gently`: waits until the peer has everything.
-  // `is_quiet`: UCX holds no more memory of this process for the peer, or from it.
+  // Closes the endpoint and ends pending requests. With `gently`, first waits until the peer has
+  // everything. `is_quiet` returns true when UCX no longer holds memory of this process for this
+  // peer.
   void shut(bool gently, const std::function<bool()>& is_quiet) noexcept;
 
  private:

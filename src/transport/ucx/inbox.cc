@@ -12,7 +12,7 @@
 namespace unisono::ucx {
 namespace {
 
-// Number of long messages that are received before their reader asks, if it reads them in slots.
+// Number of long messages that are received before a reader asks, if it reads messages from slots.
 constexpr std::uint32_t kAhead = 3;
 
 }  // namespace
@@ -175,7 +175,8 @@ void UcxInbox::received(InMessage& message, ucs_status_t status) noexcept {
   shared_->tell(message.lane);
 }
 
-// Receives messages that the lane's reader will want in slots, while it works on earlier ones.
+// Receives messages that the lane's reader will want in slots, while the reader works on earlier
+// ones.
 void UcxInbox::receive_ahead(UcxLane& lane) noexcept {
   if (lane.announced == 0 || lane.closed || lane.reader_fetches || !lane.reader_takes) {
     return;
@@ -217,7 +218,7 @@ std::size_t UcxInbox::fetch(UcxLane& lane, std::size_t offset, std::byte* to,
                             std::size_t bytes) noexcept {
   InMessage& next = lane.incoming(lane.next);
   if (next.state == InMessage::State::announced) {
-    // A reader without room for all of it yet gets it from a slot.
+    // If the reader has no room for the whole message yet, the message goes to a slot.
     if (offset == 0 && bytes == next.bytes) {
       receive(next, to, InMessage::Storage::reader);
     } else {

@@ -34,7 +34,7 @@ class UcxInbox {
   std::size_t fetch(UcxLane& lane, std::size_t offset, std::byte* to, std::size_t bytes) noexcept;
   void release(UcxLane& lane) noexcept;
 
-  // Returns true if memory of the lane's reader is still being written.
+  // Returns true if UCX is still writing to memory of the lane's reader.
   static bool writes_to_reader(const UcxLane& lane) noexcept;
   void close(UcxLane& lane) noexcept;
 
@@ -42,10 +42,10 @@ class UcxInbox {
   bool is_greeted() const noexcept { return greeted_; }
   // Returns true if a message is being received into memory of this process.
   bool is_receiving() const noexcept { return receiving_ != 0; }
-  // As Frames::received. A long message whose reader has not named a destination counts: it waits
-  // for its reader.
+  // As Frames::received. A long message counts as soon as only its reader is missing, which has not
+  // named a destination.
   std::uint64_t frames() const noexcept { return frames_ - static_cast<std::uint64_t>(receiving_); }
-  // Returns the number of long messages that were fetched, or never will be.
+  // Returns the number of long messages that have been fetched or will never be fetched.
   std::uint64_t fetched() const noexcept { return fetched_; }
 
  private:
@@ -65,8 +65,8 @@ class UcxInbox {
   UcxOutbox* outbox_;
   bool greeted_ = false;
   int receiving_ = 0;
-  // The peer's last message, which contains the number of messages before it, may overtake them
-  // over another device or in pieces.
+  // True once the peer's last message has come. This message contains the number of messages before
+  // it, because it may overtake them over another device or in pieces.
   bool leave_came_ = false;
   std::uint64_t promised_ = 0;  // the number of messages announced in it
   std::uint64_t come_ = 0;      // messages received on all lanes

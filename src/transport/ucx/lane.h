@@ -1,9 +1,10 @@
-// Both directions of a group's lane to one peer, with the window of every network
-// (transport/window.h): the reader reports releases in every message, or in one of its own.
+// A group's lane to one peer, in both directions, with the window that all networks use
+// (transport/window.h). The reader reports releases in every message on the lane, or in a separate
+// message.
 //
-// A short message is copied after its header and sent with it. A longer one is sent directly from
-// its memory: UCX asks the reader for the destination, and reads or writes the memory of both
-// sides. If UCX would copy it anyway, it does not ask, and the message goes to a slot.
+// A short message is copied behind its header and sent with it. A longer message is sent directly
+// from its memory: UCX asks the reader for the destination, and reads or writes the memory of both
+// sides. If UCX would copy the data anyway, it does not ask, and the message goes to a slot.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@
 
 namespace unisono::ucx {
 
-// The header of a message, as it lies in memory: the ranks of a job have one byte order.
+// The header of a message, in native byte order: the ranks of a job all have the same byte order.
 struct MessageHeader {
   std::uint64_t pass =
       0;  // proves the sender: the reader sent it over the authenticated connection
@@ -43,7 +44,7 @@ class UcxLink;
 class UcxOutbox;
 
 struct OutMessage {
-  // The place of its bytes until UCX needs them no more.
+  // Place of a message's bytes until UCX no longer needs them.
   enum class Storage : std::uint8_t { none, ring, slot, shared };
 
   UcxOutbox* outbox = nullptr;
@@ -56,8 +57,8 @@ struct OutMessage {
 };
 
 struct InMessage {
-  // The progress: not here; only its header, with `descriptor` for fetching; being received into
-  // `data`; complete.
+  // none: not arrived. announced: the header is here, with `descriptor` for fetching the bytes.
+  // coming: being received into `data`. complete: all bytes are in `data`.
   enum class State : std::uint8_t { none, announced, coming, complete };
   // The owner of `data`.
   enum class Storage : std::uint8_t { none, ring, slot, ucx, reader };
@@ -109,10 +110,11 @@ struct UcxLane {
   transport::Pages out_memory{transport::kRingBytes};
   transport::MessageRing out_ring{out_memory.data()};
   std::array<OutMessage, transport::kMessages> out = {};
-  // Number of messages given to the lane. Only its user changes it, and reads it without the mutex.
-  std::uint32_t sent = 0;
-  // UCX needs the memory of all messages before this one no more. Its user reads it without the
+  // Number of messages given to the lane. Only the lane's user changes it, and reads it without the
   // mutex.
+  std::uint32_t sent = 0;
+  // UCX no longer needs the memory of messages before this one. The lane's user reads it without
+  // the mutex.
   std::atomic<std::uint32_t> drained = 0;
   std::uint32_t told = 0;      // the peer reports that it has released all before this one
   std::uint32_t released = 0;  // released by the peer and by UCX

@@ -3,7 +3,8 @@
 namespace unisono::ucx {
 namespace {
 
-// One of two connections may detect a death before the other: after this time it counts as a loss.
+// If one of the two connections detects a death, the other has this time to detect it too;
+// afterwards it counts as a loss.
 constexpr std::int64_t kOddUs = 1'000'000;
 
 }  // namespace
@@ -77,8 +78,8 @@ transport::Loss UcxLink::loss() const {
           .how = endpoint_.why_broken()};
 }
 
-// The peer's last message over UCX comes after everything that it has sent. If only the other
-// connection reports it, there is nothing more to wait for after a while.
+// The peer's last message over UCX comes after everything that the peer has sent. If only the TCP
+// connection reports that the peer leaves, the link waits for the message for at most kOddUs.
 bool UcxLink::has_left(std::int64_t now_us, bool said) const noexcept {
   return endpoint_.has_left() ||
          (said && (endpoint_.is_broken() || (odd_us_ != 0 && now_us - odd_us_ > kOddUs)));

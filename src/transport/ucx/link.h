@@ -16,7 +16,7 @@ namespace unisono::ucx {
 
 class UcxLink {
  public:
-  // `pass`: what the peer must send in each message.
+  // `pass` is the secret that the peer must send in each message.
   UcxLink(int peer, std::uint64_t pass, Shared* shared)
       : peer_(peer),
         pass_(pass),
@@ -32,13 +32,13 @@ class UcxLink {
   void connect(int rank, const Introduction& peer) noexcept;
 
   UcxLane* open(const transport::LaneKey& key) noexcept { return lanes_.open(key); }
-  // Afterwards memory that was shared over the lane, or that it is received into, is not used any
-  // more: if UCX has not finished with it, the endpoint is closed and the peer can no longer be
-  // reached.
+  // Closes a lane. Afterwards UCX uses neither memory that was shared over the lane nor memory that
+  // it receives into. If UCX has not finished with this memory, the endpoint is closed and the peer
+  // can no longer be reached.
   void close(UcxLane* lane) noexcept;
   void retire_before(std::uint32_t epoch) noexcept { lanes_.retire_before(epoch); }
 
-  // The end of each fetch counts as a frame: a writer of a long message waits for it.
+  // The end of each fetch counts as a frame, because the writer of a long message waits for it.
   transport::Frames frames() const noexcept {
     return {.sent = outbox_.frames() + inbox_.fetched(),
             .received = inbox_.frames() + outbox_.fetched()};
@@ -46,9 +46,11 @@ class UcxLink {
   UcxOutbox& outbox() noexcept { return outbox_; }
   UcxInbox& inbox() noexcept { return inbox_; }
 
-  // No data of this rank is in transit to the peer, or nobody wants it.
+  // Returns true if no data of this rank is in transit to the peer, or if nobody needs the data any
+  // more.
   bool is_flushed() const noexcept;
-  // Closes the endpoint and ends pending requests. `gently`: waits until the peer has everything.
+  // Closes the endpoint and ends pending requests. With `gently`, first waits until the peer has
+  // everything.
   void shut(bool gently) noexcept;
 
   int peer() const noexcept { return peer_; }
@@ -56,8 +58,9 @@ class UcxLink {
   const Endpoint& endpoint() const noexcept { return endpoint_; }
   void mark_broken(ucs_status_t status) noexcept { endpoint_.mark_broken(status); }
 
-  // The state of the peer according to this connection and the TCP connection beside it. `said`:
-  // the peer has announced on TCP that it leaves. Call look_for_loss() occasionally.
+  // These report the peer's state according to this connection and the TCP connection beside it.
+  // `said` is true if the peer has announced on TCP that it leaves. Call look_for_loss()
+  // occasionally.
   void look_for_loss(std::int64_t now_us, bool said) noexcept;
   transport::Loss loss() const;
   bool has_left(std::int64_t now_us, bool said) const noexcept;

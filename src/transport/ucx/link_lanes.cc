@@ -12,7 +12,7 @@ std::unique_ptr<UcxLane> LinkLanes::make(const transport::LaneKey& key) {
   if (lane->in_memory.data() == nullptr || lane->out_memory.data() == nullptr) {
     return nullptr;
   }
-  // Reserves room, so that closing needs no memory.
+  // Reserves room now, so that closing a lane needs no memory.
   closing_.reserve(closing_.size() + table_.in_turn().size() + 1);
   return lane;
 }

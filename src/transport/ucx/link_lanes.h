@@ -20,25 +20,25 @@ class LinkLanes {
   LinkLanes(const LinkLanes&) = delete;
   LinkLanes& operator=(const LinkLanes&) = delete;
 
-  // Returns nullptr without memory.
+  // Returns nullptr if there is no memory.
   UcxLane* open(const transport::LaneKey& key) noexcept;
-  // Returns the lane that a message of the peer names; nullptr if the message must be dropped, or
-  // the endpoint is broken now.
+  // Returns the lane that a message from the peer names. Returns nullptr if the message must be
+  // dropped, or if the endpoint has broken now.
   UcxLane* find(const MessageHeader& header, Endpoint& endpoint) noexcept;
-  // Closes a lane, which lives until UCX has finished with it.
+  // Closes a lane, which is freed when UCX has finished with it.
   void close(UcxLane* lane) noexcept;
-  // UCX has finished a request of the lane; if it is closed and that was the last one, the lane is
-  // freed.
+  // Notes that UCX has finished a request of the lane. If the lane is closed and this was its last
+  // request, frees the lane.
   void finish(const UcxLane* lane) noexcept;
 
   void retire_before(std::uint32_t epoch) noexcept { table_.retire_before(epoch); }
   std::uint32_t epoch() const noexcept { return table_.epoch(); }
   const std::vector<UcxLane*>& in_turn() const noexcept { return table_.in_turn(); }
-  // UCX has no pending request of any lane.
+  // Returns true if UCX has no pending request of any lane.
   bool is_quiet() const noexcept;
 
  private:
-  // Returns nullptr, or throws std::bad_alloc, without memory.
+  // If there is no memory, returns nullptr or throws std::bad_alloc.
   std::unique_ptr<UcxLane> make(const transport::LaneKey& key);
 
   UcxLink* link_;

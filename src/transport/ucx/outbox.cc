@@ -11,8 +11,8 @@
 namespace unisono::ucx {
 namespace {
 
-// From this length on a message is read from, or written to, its final place: UCX asks first.
-// Shorter ones are sent at once, and UCX copies them.
+// From this length on, UCX first asks for the destination, and reads from or writes to the
+// message's final place. Shorter messages are sent at once, and UCX copies them.
 constexpr std::size_t kRendezvousBytes = std::size_t{16} << 10;
 
 }  // namespace
@@ -118,7 +118,7 @@ bool UcxOutbox::asks_first(const OutMessage& message) const noexcept {
   return !is_packed && message.bytes > longest_eager();
 }
 
-// REQUIRES: the window holds it.
+// REQUIRES: the window has room for the message.
 void UcxOutbox::put(UcxLane& lane, const std::byte* data, std::size_t bytes,
                     std::uint64_t signature, OutMessage::Storage storage) noexcept {
   const std::uint32_t number = lane.sent++;
@@ -162,8 +162,8 @@ bool UcxOutbox::post(OutMessage& message, unsigned handler, unsigned flags) noex
     return true;
   }
   const ucs_status_t status = UCS_PTR_RAW_STATUS(request);
-  // Notifies no thread: the sender on a lane checks it anyway. Only credits are sent from the
-  // thread of another lane, by retry(), and a credit drains nothing that a lane's user waits for.
+  // No thread needs a notification: the sender on a lane checks the lane anyway. Only retry() sends
+  // from another lane's thread, and it sends only credits, for which no user of a lane waits.
   sent(message, status);
   return status == UCS_OK;
 }
@@ -190,7 +190,7 @@ void UcxOutbox::on_sent(void* request, ucs_status_t status, void* context) {
   }
 }
 
-// UCX needs the memory of a message no more.
+// Notes that UCX no longer needs a message's memory.
 void UcxOutbox::sent(OutMessage& message, ucs_status_t status) noexcept {
   message.done = true;
   fetched_ += asks_first(message) ? 1U : 0U;
@@ -235,7 +235,8 @@ bool UcxOutbox::take_credit(UcxLane& lane, std::uint32_t released) noexcept {
   return true;
 }
 
-// Returns to the window what the peer and UCX have released. Returns true if there was something.
+// Returns to the window the messages that the peer and UCX have released. Returns true if there
+// were any.
 bool UcxOutbox::open_window(UcxLane& lane) noexcept {
   const std::uint32_t drained = lane.drained.load(std::memory_order_relaxed);
   bool more = false;

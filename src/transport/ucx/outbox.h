@@ -1,4 +1,4 @@
-// The sending half of a link over UCX: the messages to the peer, and the room that it has for them.
+// The sending half of a link over UCX: the messages to the peer, and the peer's room for them.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ class Endpoint;
 class LinkLanes;
 struct Shared;
 
-// The peer's handler for a message.
+// Identifiers of the peer's handlers.
 inline constexpr unsigned kPacked = 1;  // a header, followed by the payload
 inline constexpr unsigned kPlain = 2;   // the header separately
 
-// If UCX copies data anyway, messages are at most this long, from the user's memory or from a slot:
-// with the headers of UCX and unisono they fit what UCX's TCP receives at once
-// (UCX_TCP_RX_SEG_SIZE, 64 KiB), and need no rendezvous.
+// Maximum message length if UCX copies data anyway, whether from the user's memory or from a slot.
+// With the headers of UCX and unisono such a message fits into the buffer that UCX's TCP receives
+// into at once (UCX_TCP_RX_SEG_SIZE, 64 KiB), and needs no rendezvous.
 inline constexpr std::size_t kEagerBytes = (std::size_t{64} << 10) - 512;
 
 class UcxOutbox {
@@ -28,7 +28,7 @@ class UcxOutbox {
   UcxOutbox(const UcxOutbox&) = delete;
   UcxOutbox& operator=(const UcxOutbox&) = delete;
 
-  // Sends the first message to the peer, which knows this rank by `pass`.
+  // Sends the first message to the peer, which identifies this rank by `pass`.
   void greet(int rank, std::uint64_t pass) noexcept;
   // Sends the last message, if possible.
   void send_leave() noexcept;
@@ -39,11 +39,12 @@ class UcxOutbox {
   void commit(UcxLane& lane, std::size_t bytes, std::uint64_t signature) noexcept;
   bool share(UcxLane& lane, const void* data, std::size_t bytes, std::uint64_t signature) noexcept;
 
-  // Reports what was released on the lane, now or as soon as possible.
+  // Reports releases on the lane, now or as soon as possible.
   void send_credit(UcxLane& lane) noexcept;
   // Sends the credits that could not be sent before.
   void retry() noexcept;
-  // The peer has released all messages before `released`. Returns false if it never had them.
+  // Notes that the peer has released all messages before `released`. Returns false if the peer
+  // never had so many messages.
   bool take_credit(UcxLane& lane, std::uint32_t released) noexcept;
   // Returns true if memory that was shared over the lane is still in use.
   static bool looks_at_shared(const UcxLane& lane) noexcept;
@@ -51,9 +52,9 @@ class UcxOutbox {
 
   // As Frames::sent.
   std::uint64_t frames() const noexcept;
-  // Returns the number of long messages whose reader has read them, as UCX reports it.
+  // Returns the number of long messages that their readers have read, according to UCX.
   std::uint64_t fetched() const noexcept { return fetched_; }
-  // UCX has finished all messages of the link itself.
+  // Returns true if UCX has finished all messages that belong to the link and not to a lane.
   bool is_quiet() const noexcept { return words_under_way_ == 0; }
 
  private:
@@ -65,7 +66,7 @@ class UcxOutbox {
   // Returns true if UCX asks the reader for the destination.
   bool asks_first(const OutMessage& message) const noexcept;
   MessageHeader header_of(UcxLane* lane, MessageKind kind) const noexcept;
-  // Returns false if UCX did not take it.
+  // Returns false if UCX did not accept the message.
   bool post(OutMessage& message, unsigned handler, unsigned flags) noexcept;
   bool post_word(OutMessage& word, const MessageHeader& header) noexcept;
   int& under_way(const OutMessage& message) noexcept {

@@ -24,9 +24,9 @@ struct UcxTraffic {
 };
 
 struct Shared {
-  // Guards the rest except `events`, the worker's actions, and all links and their lanes. The user
-  // of a lane reads its `sent` and `drained` without it: only the user changes the former, and the
-  // latter is atomic.
+  // Guards all links and their lanes, the worker, and all members below except `events`. The user
+  // of a lane reads the lane's `sent` and `drained` without the mutex: only this user changes
+  // `sent`, and `drained` is atomic.
   std::mutex mutex;
   Worker* worker = nullptr;
   std::function<void()> arrived = nullptr;  // for data of another thread than the polling one
@@ -41,7 +41,7 @@ struct Shared {
   std::vector<UcxLane*> announced = {};  // lanes with long messages that nobody has checked yet
 
   Shared() { announced.reserve(kMostAnnounced); }
-  // Beyond the limit their readers check themselves.
+  // Ignores lanes beyond the limit; their readers check themselves.
   void announce(UcxLane* lane) {
     if (announced.size() < kMostAnnounced) {
       announced.push_back(lane);
@@ -49,7 +49,7 @@ struct Shared {
   }
   // Returns true if something happened.
   bool progress() noexcept;
-  // As progress(), for a reader of this lane, who checks it next.
+  // As progress(), for a reader that checks this lane next.
   void progress_for(const UcxLane& lane) noexcept;
   void tell(const UcxLane* lane) const {
     if (lane != own && arrived != nullptr) {

@@ -1,8 +1,8 @@
 // The part of UCX's libucp that unisono uses, loaded on demand.
 //
-// It is loaded and not linked, because most jobs do not use UCX and a program that links unisono
-// should not need a library for that. The names of libucp are stable within a major version, and
-// the compiler checks their types against its headers.
+// The library is loaded at run time and not linked, because most jobs do not use UCX, and a program
+// that links unisono should not need libucp then. The names of libucp are stable within a major
+// version, and the compiler checks the types here against its headers.
 #pragma once
 
 #include <ucp/api/ucp.h>

@@ -12,10 +12,10 @@ namespace unisono::ucx {
 
 // Returns why UCX is unavailable; empty: it is available.
 std::string why_no_ucx();
-// Returns "1.13.1"; empty if unavailable.
+// Returns the version, such as "1.13.1"; empty if UCX is unavailable.
 std::string version();
-// Returns the devices that UCX would use here, by its names: "tcp/eth0", "rc_mlx5/mlx5_0:1".
-// UCX_TLS and UCX_NET_DEVICES select among them. Throws config.
+// Returns the devices that UCX would use here, by UCX's names: "tcp/eth0", "rc_mlx5/mlx5_0:1".
+// UCX_TLS and UCX_NET_DEVICES select them. Throws config.
 std::vector<std::string> devices();
 
 // Throws resource, and config if UCX is unavailable.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kInlineBytes = 1024;
 
-// For any sender on the lane, with or without the mutex.
+// Any sender on the lane may call this, with or without the mutex.
 bool is_drained(const UcxLane& lane, transport::Mark mark) noexcept {
   return static_cast<std::int32_t>(lane.drained.load(std::memory_order_acquire) - mark) >= 0;
 }

@@ -75,14 +75,16 @@ std::string transport_of(const std::string& device) {
   return device.substr(0, device.find('/'));
 }
 
-// Over shared memory, and within this process, UCX does not report a lost peer.
+// Returns true if UCX reports lost peers on this device. It does not over shared memory or within
+// this process.
 bool notices_losses(const std::string& device) {
   const std::string transport = transport_of(device);
   return transport != "self" && transport != "posix" && transport != "sysv" && transport != "cma" &&
          transport != "knem" && transport != "xpmem";
 }
 
-// The loopback device does not count as a second device: it leads to no other host.
+// Returns true if UCX has only one device, on which it copies. The loopback device does not count
+// as a second one, because it leads to no other host.
 bool copies_over_one_device(const std::vector<std::string>& devices) {
   int ways = 0;
   bool loops = false;

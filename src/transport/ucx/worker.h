@@ -1,5 +1,5 @@
-// A UCX worker and its context: it makes all requests progress, and owns the address at which peers
-// reach this process. Not thread-safe.
+// A UCX worker and its context: it drives all requests, and owns the address at which peers reach
+// this process. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace unisono::ucx {
 
-// Returns the worker's devices that reach peers on other hosts: neither this host's memory nor this
-// process. Throws config.
+// Returns the worker's devices that reach peers on other hosts; excludes shared memory and loopback
+// within this process. Throws config.
 std::vector<std::string> list_devices();
 
 class Worker {
@@ -26,20 +26,21 @@ class Worker {
   std::string address() const;  // bytes; throws resource
   // Returns true if something happened.
   bool progress() noexcept { return !abandoned_ && api_.worker_progress(worker_) != 0; }
-  // Readable when something happens after arm(), which returns false if something has already.
+  // Returns a descriptor that becomes readable when something happens after arm(). arm() returns
+  // false if something has happened already.
   int descriptor() const noexcept { return descriptor_; }
   bool arm() noexcept { return abandoned_ || api_.worker_arm(worker_) == UCS_OK; }
-  // REQUIRES: no progress is being made.
+  // Registers the handler for messages with this number. REQUIRES: no progress is being made.
   void handle(unsigned id, ucp_am_recv_callback_t callback, void* context);
   // The devices that UCX can choose among: "tcp/eth0".
   const std::vector<std::string>& devices() const noexcept { return devices_; }
   // Returns true if UCX can give up one peer and continue with the others. It cannot over shared
   // memory alone.
   bool can_lose_peers() const noexcept { return can_lose_peers_; }
-  // Returns true if UCX has only one path, the system's TCP, on which it copies all data. A
-  // rendezvous then saves no copy, and cannot use a second device.
+  // Returns true if the system's TCP is UCX's only path. UCX then copies all data, so a rendezvous
+  // saves no copy and cannot use a second device.
   bool only_copies() const noexcept { return only_copies_; }
-  // Stops calling UCX. Memory of this process that it holds is left to it.
+  // Stops calling UCX. UCX keeps the memory of this process that it still holds.
   void abandon() noexcept { abandoned_ = true; }
   bool is_abandoned() const noexcept { return abandoned_; }
 
