@@ -1,7 +1,8 @@
 // Plans a reshard: every piece of every tensor, cut into units, goes from the ranks that have it to
 // the ranks that need it. Units with few senders to choose from are assigned first, each to the
 // sender with the least to send. Then all units are assigned again, each with the loads of all
-// others known, as long as this relieves the busiest rank.
+// others known, as long as this relieves the busiest rank. If it still sends more than it must,
+// hosts receive in another order.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -23,6 +24,7 @@ constexpr std::size_t kHopBytes = std::size_t{256} << 10U;
 constexpr std::size_t kUnitsPerRank = 256;
 constexpr std::size_t kLeastUnitBytes = std::size_t{64} << 10U;
 constexpr int kMostRounds = 16;
+constexpr std::size_t kExcess = 20;  // the part of the bound that a settled plan may exceed it by
 constexpr std::size_t kLeastRelief = 512;  // the part of its load that a round relieves it of
 
 std::size_t index(int rank) {
@@ -60,6 +62,10 @@ class Planner {
       assign(units[i]);
     }
   }
+
+  // Lets the host whose rank has the least to send receive first. Otherwise hosts receive in
+  // ascending order: fewer ranks wait for elements to pass on, but the last host passes nothing on.
+  void order_hosts_by_load() { orders_hosts_by_load_ = true; }
 
   std::size_t most_sent() const {
     return sent_.empty() ? 0 : *std::max_element(sent_.begin(), sent_.end());
@@ -150,6 +156,7 @@ class Planner {
       const Holder from = sender(holders, host(to));
       holders.push_back({.rank = to, .hop = from.hop + 1, .after = move(unit, from, to)});
     };
+    std::vector<int> gateways;
     for (auto& [on, targets] : lacking) {
       if (!hosts.contains(on)) {
         // Ranks of a host often have a network port each.
@@ -158,17 +165,19 @@ class Planner {
                  std::pair(entered_[index(b)], sent_[index(b)]);
         });
         charge(&Planner::entered_, *gateway, unit);
-        send(*gateway);
+        gateways.push_back(*gateway);
         targets.erase(gateway);
       }
     }
+    // A rank that receives early can pass on.
+    const auto sends_less = [&](int a, int b) { return sent_[index(a)] < sent_[index(b)]; };
+    if (orders_hosts_by_load_) {
+      std::stable_sort(gateways.begin(), gateways.end(), sends_less);
+    }
+    std::for_each(gateways.begin(), gateways.end(), send);
     for (auto& [on, targets] : lacking) {
-      // A rank that receives early can pass on.
-      std::stable_sort(targets.begin(), targets.end(),
-                       [&](int a, int b) { return sent_[index(a)] < sent_[index(b)]; });
-      for (const int target : targets) {
-        send(target);
-      }
+      std::stable_sort(targets.begin(), targets.end(), sends_less);
+      std::for_each(targets.begin(), targets.end(), send);
     }
   }
 
@@ -242,6 +251,7 @@ class Planner {
   std::vector<std::vector<Charge>> charges_;  // of each unit
   std::vector<Charge>* open_ = nullptr;       // of the unit that is assigned
   std::map<const ReshardPiece*, std::vector<int>> adders_;
+  bool orders_hosts_by_load_ = false;
 };
 
 void check_tensor(const ReshardTensor& tensor, std::size_t ranks) {
@@ -371,18 +381,27 @@ ReshardPlan plan_reshard(std::vector<ReshardTensor> tensors, std::vector<int> ho
   });
   Planner planner(plan);
   std::vector<ReshardMove> best;
-  std::size_t before = std::numeric_limits<std::size_t>::max();
-  for (int round = 0; round < kMostRounds; ++round) {
-    planner.assign_all(units);
-    const std::size_t most = planner.most_sent();
-    const bool is_settled = most + most / kLeastRelief >= before;
-    if (most < before) {
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  const auto settle = [&] {
+    std::size_t before = std::numeric_limits<std::size_t>::max();
+    for (int round = 0; round < kMostRounds; ++round) {
+      planner.assign_all(units);
+      const std::size_t most = planner.most_sent();
+      if (most < least) {
+        least = most;
+        best = plan.moves;
+      }
+      if (most + most / kLeastRelief >= before) {
+        break;
+      }
       before = most;
-      best = plan.moves;
     }
-    if (is_settled) {
-      break;
-    }
+  };
+  settle();
+  const std::size_t bound = reshard_bound(plan).bytes_sent_by_busiest;
+  if (least > bound + bound / kExcess) {
+    planner.order_hosts_by_load();
+    settle();
   }
   plan.moves = std::move(best);
   return plan;

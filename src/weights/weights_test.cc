@@ -134,7 +134,8 @@ TEST(ModelLayout, PlansWholeModels) {
   for (const auto& [name, from, to, ranks] :
        {std::tuple("llama3-70b", "tp=8,pp=4,dp=2", "tp=4,dp=4 on 64-79", 80),
         std::tuple("llama3-8b", "fsdp=4,tp=2", "tp=2,dp=4", 8),
-        std::tuple("qwen3-30b-a3b", "tp=2,pp=2,dp=4,ep=8", "dp=8,ep=8,tp=1 on 16-23", 24)}) {
+        std::tuple("qwen3-30b-a3b", "tp=2,pp=2,dp=4,ep=8", "dp=8,ep=8,tp=1 on 16-23", 24),
+        std::tuple("deepseek-v3", "tp=2,dp=8,pp=4,ep=16", "tp=2,dp=8,ep=8 on 64-79", 80)}) {
     const ReshardPlan plan = plan_of(name, from, to, ranks);
     EXPECT_EQ(parallel::verify_reshard(plan), std::vector<std::string>()) << name;
     const parallel::ReshardBound bound = parallel::reshard_bound(plan);
