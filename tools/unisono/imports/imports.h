@@ -58,10 +58,11 @@ struct ImportFile {
   std::string text = {};
 };
 
+// Dump of PyTorch's flight recorder, from JSON within the limits of cli/json_document.h or from a
+// pickle. Returns nothing if it is another document, or no JSON. Throws UsageError.
+std::optional<ImportedRank> read_flight_recorder(const ImportFile& file);
 // Trace of PyTorch's profiler (Kineto). Throws UsageError.
 ImportedRank read_kineto(const nlohmann::json& document, const std::string& path);
-// Dump of PyTorch's flight recorder, from JSON or a pickle. Throws UsageError.
-ImportedRank read_flight_recorder(const nlohmann::json& document, const std::string& path);
 // Returns true if annotations of that PyTorch backend mark launches: then kernels have the times.
 bool is_device_backend(std::string_view name);
 bool is_nccl_log(std::string_view text);

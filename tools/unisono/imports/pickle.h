@@ -3,17 +3,18 @@
 // run.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
-#include "base/parsed.h"
+#include "imports/value_events.h"
 
 namespace unisono::cli {
 
 // Returns true if it begins like a pickle of protocol 2 or later.
 bool is_pickle(std::string_view bytes);
 
-// Tuples become arrays, and keys that are numbers texts. The position is the byte.
-Parsed<nlohmann::json> parse_pickle(std::string_view bytes);
+// Tuples become arrays, and keys that are numbers texts. Returns why the pickle is refused, and at
+// which byte; empty if the sink has received its value.
+std::string read_pickle(std::string_view bytes, ValueSink& sink);
 
 }  // namespace unisono::cli
