@@ -39,17 +39,47 @@ TEST(TypesOfTorch, HaveTheirSizes) {
   EXPECT_EQ(type_named_by_torch("what is not known").bytes, 1);
 }
 
+// Counts texts, and takes no value behind the first `most` of them.
+struct TextSink final : ValueSink {
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(number_integer_t /*value*/) override { return true; }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
+  bool number_float(number_float_t /*value*/, const string_t& /*digits*/) override { return true; }
+  bool string(string_t& /*value*/) override {
+    ++texts;
+    return true;
+  }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_object(std::size_t /*items*/) override { return true; }
+  bool key(string_t& /*key*/) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t /*items*/) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t /*byte*/, const std::string& /*token*/,
+                   const nlohmann::json::exception& /*error*/) override {
+    return false;
+  }
+  bool skips_next() override { return texts >= most; }
+
+  int texts = 0;
+  int most = 1'000'000;
+};
+
 TEST(Pickle, RepeatsTextAsADumpDoes) {
-  const auto parsed = parse_pickle(pickle_that_repeats(150, 1000));
-  ASSERT_TRUE(parsed) << parsed.message;
-  EXPECT_EQ(parsed.value->size(), 1000U);
+  TextSink sink;
+  EXPECT_EQ(read_pickle(pickle_that_repeats(150, 1000), sink), "");
+  EXPECT_EQ(sink.texts, 1000);
 }
 
 TEST(Pickle, DoesNotMakeMuchTextOfFewBytes) {
   const std::string pickle = pickle_that_repeats(40'000, 2'000);  // 80 MB of 50 kB
-  const auto parsed = parse_pickle(pickle);
-  ASSERT_FALSE(parsed);
-  EXPECT_EQ(parsed.message, "it has too much text");
+  TextSink sink;
+  EXPECT_EQ(read_pickle(pickle, sink), "byte 50013: it has too much text");
+  TextSink skipping;
+  skipping.most = 10;
+  EXPECT_EQ(read_pickle(pickle, skipping), "");
+  EXPECT_EQ(skipping.texts, 10);
 }
 
 nlohmann::json kineto(int rank, double start_us) {
@@ -72,7 +102,8 @@ TEST(ReadKineto, HasEndsBeforeTheTimeZero) {
 TEST(Read, RefusesRanksThatNobodyHas) {
   for (const double rank : {1e300, -1e300, -1.0, 1e6}) {
     EXPECT_THROW(read_kineto({{"distributedInfo", {{"rank", rank}}}}, "0"), UsageError) << rank;
-    EXPECT_THROW(read_flight_recorder({{"rank", rank}}, "0"), UsageError) << rank;
+    const nlohmann::json dump = {{"rank", rank}, {"entries", nlohmann::json::array()}};
+    EXPECT_THROW(read_flight_recorder({.path = "0", .text = dump.dump()}), UsageError) << rank;
   }
 }
 
@@ -343,11 +374,15 @@ TEST(ReadFlightRecorder, TellsGroupsOfOneNameApart) {
   EXPECT_TRUE(who_is_behind(ranks).empty());
 }
 
+ImportedRank rank_of(const nlohmann::json& dump) {
+  return read_flight_recorder({.path = "a", .text = dump.dump()}).value();
+}
+
 TEST(ReadFlightRecorder, BelievesTheStateOfACall) {
   nlohmann::json dump = dump_of(0, "[0, 1]");
-  EXPECT_FALSE(read_flight_recorder(dump, "a").calls.at(0).end_us);
+  EXPECT_FALSE(rank_of(dump).calls.at(0).end_us);
   dump["entries"][0]["state"] = "completed";
-  const ImportedRank rank = read_flight_recorder(dump, "a");
+  const ImportedRank rank = rank_of(dump);
   EXPECT_EQ(rank.calls.at(0).end_us, 1.0);
   EXPECT_EQ(rank.account.assumed.size(), 1U);
 }
@@ -356,29 +391,71 @@ TEST(ReadFlightRecorder, LeavesOutImpossibleSizes) {
   for (const double size : {-1.0, 1e30}) {
     nlohmann::json dump = dump_of(0, "[0, 1]");
     dump["entries"][0]["input_sizes"] = {{size}};
-    EXPECT_EQ(left_out(read_flight_recorder(dump, "a")), "1 with an impossible size or time");
+    EXPECT_EQ(left_out(rank_of(dump)), "1 with an impossible size or time");
   }
 }
 
 TEST(ReadFlightRecorder, NamesStatesThatAreNotKnown) {
   nlohmann::json dump = dump_of(0, "[0, 1]");
   dump["entries"][0]["state"] = "paused";
-  const ImportedRank rank = read_flight_recorder(dump, "a");
+  const ImportedRank rank = rank_of(dump);
   ASSERT_EQ(rank.account.assumed.size(), 1U);
   EXPECT_NE(rank.account.assumed.front().find("\"paused\""), std::string::npos);
 }
 
 TEST(ReadFlightRecorder, LeavesOutGroupsWithoutTheRank) {
-  const ImportedRank rank = read_flight_recorder(dump_of(3, "[0, 1]"), "a");
+  const ImportedRank rank = rank_of(dump_of(3, "[0, 1]"));
   EXPECT_TRUE(rank.calls.empty());
   EXPECT_EQ(left_out(rank), "1 of groups without rank 3, which wrote the file");
+}
+
+TEST(ReadFlightRecorder, NamesMessagesByTheRanksOfTheirGroup) {
+  nlohmann::json dump = dump_of(2, "[2, 3]");
+  for (const char* name : {"nccl:send 0->1", "nccl:recv 0<-1", "nccl:send 0->2", "nccl:send"}) {
+    dump["entries"].push_back(dump["entries"][0]);
+    dump["entries"].back()["profiling_name"] = name;
+  }
+  const ImportedRank rank = rank_of(dump);
+  ASSERT_EQ(rank.messages.size(), 2U);
+  EXPECT_EQ(rank.messages[0].group, "2->3 in 1");
+  EXPECT_EQ(rank.messages[0].collective, "send");
+  EXPECT_EQ(rank.messages[1].group, "3->2 in 1");
+  EXPECT_EQ(left_out(rank), "2 sends and receives");
+}
+
+TEST(ReadFlightRecorder, PlacesACallAtItsInnermostLineOutsideOfTorch) {
+  nlohmann::json dump = dump_of(0, "[0, 1]");
+  const auto frame = [](const char* file, int line) {
+    return nlohmann::json{{"filename", file}, {"line", line}, {"name", "f"}};
+  };
+  dump["entries"].push_back(dump["entries"][0]);
+  dump["entries"][0]["frames"] = {frame("/torch/distributed.py", 7), frame("/job/step.py", 8),
+                                  frame("/job/main.py", 9)};
+  const ImportedRank rank = rank_of(dump);
+  EXPECT_EQ(rank.calls.at(0).place, "step.py:8");
+  EXPECT_EQ(rank.calls.at(1).place, "");
+}
+
+TEST(ReadFlightRecorder, CountsEntriesThatAreNoObjects) {
+  nlohmann::json dump = dump_of(0, "[0, 1]");
+  dump["entries"].push_back(7);
+  dump["entries"].push_back({1, 2});
+  EXPECT_EQ(left_out(rank_of(dump)), "2 of \"\", which is not a collective of unisono");
+}
+
+TEST(ReadFlightRecorder, LeavesTracesOfTheProfilerToTheirReader) {
+  nlohmann::json dump = dump_of(0, "[0, 1]");
+  dump["traceEvents"] = nlohmann::json::array();
+  EXPECT_FALSE(read_flight_recorder({.path = "a", .text = dump.dump()}));
+  EXPECT_FALSE(read_flight_recorder({.path = "a", .text = "[1]"}));
+  EXPECT_FALSE(read_flight_recorder({.path = "a", .text = "{\"entries\": [{}"}));
 }
 
 TEST(ReadFlightRecorder, AddsTensorsOfSeveralTypes) {
   nlohmann::json dump = dump_of(0, "[0, 1]");
   dump["entries"][0]["input_sizes"] = {{10}, {10}};
   dump["entries"][0]["input_dtypes"] = {"Float", "Half"};
-  EXPECT_DOUBLE_EQ(read_flight_recorder(dump, "a").calls.at(0).bytes, 60);
+  EXPECT_DOUBLE_EQ(rank_of(dump).calls.at(0).bytes, 60);
 }
 
 // Containers: two processes with one host name and number, and one device each.

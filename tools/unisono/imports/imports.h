@@ -58,10 +58,11 @@ struct ImportFile {
   std::string text = {};
 };
 
+// Reads a dump of PyTorch's flight recorder, from a pickle, or from JSON within the limits of
+// cli/json_document.h. Returns nothing for any other document. Throws UsageError.
+std::optional<ImportedRank> read_flight_recorder(const ImportFile& file);
 // Reads a trace of PyTorch's profiler (Kineto). Throws UsageError.
 ImportedRank read_kineto(const nlohmann::json& document, const std::string& path);
-// Reads a dump of PyTorch's flight recorder, from JSON or a pickle. Throws UsageError.
-ImportedRank read_flight_recorder(const nlohmann::json& document, const std::string& path);
 // Returns true if annotations of this PyTorch backend mark launches, so that only kernels have the
 // times.
 bool is_device_backend(std::string_view name);

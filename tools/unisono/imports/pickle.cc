@@ -1,7 +1,7 @@
 // A machine with a stack, a memo and the opcodes of plain data. Values are numbered and refer to
-// each other by number, so a value that a pickle uses twice is stored once. JSON has no such
-// references. The resulting JSON may have at most kMostValuesPerByte values and kMostTextPerByte
-// bytes of text per byte of the pickle, and a nesting depth of kDeepest.
+// each other by number, so a value that a pickle uses twice is stored once. A sink receives it each
+// time: at most kMostValuesPerByte values and kMostTextPerByte bytes of text per byte of the pickle,
+// and a nesting depth of at most kDeepest.
 #include "imports/pickle.h"
 
 #include <fmt/format.h>
@@ -88,7 +88,7 @@ class Bytes {
   std::size_t at_ = 0;
 };
 
-// The remaining size limits of a pickle's JSON.
+// The remaining size limits of what a sink receives.
 struct Budget {
   explicit Budget(std::size_t bytes)
       : values(kMostValuesPerByte * bytes), text(kMostTextPerByte * bytes) {}
@@ -109,47 +109,95 @@ struct Budget {
   std::size_t text;  // in bytes
 };
 
-// Converts a value to JSON.
-json made(const std::vector<Value>& values, Index index, int depth, Budget& budget) {
-  const Value& value = values[index];
-  if (depth > kDeepest) {
-    throw Refusal{"its values are nested too deep"};
+bool send_scalar(const json& scalar, std::string& text, ValueSink& sink) {
+  switch (scalar.type()) {
+    case json::value_t::boolean:
+      return sink.boolean(scalar.get<bool>());
+    case json::value_t::number_integer:
+      return sink.number_integer(scalar.get<json::number_integer_t>());
+    case json::value_t::number_unsigned:
+      return sink.number_unsigned(scalar.get<json::number_unsigned_t>());
+    case json::value_t::number_float:
+      return sink.number_float(scalar.get<json::number_float_t>(), {});
+    case json::value_t::string:
+      text = scalar.get_ref<const std::string&>();
+      return sink.string(text);
+    default:
+      return sink.null();
   }
-  budget.spend_value();
-  if (value.kind == Value::Kind::scalar) {
-    if (value.scalar.is_string()) {
-      budget.spend_text(value.scalar.get_ref<const std::string&>().size());
-    }
-    return value.scalar;
-  }
-  json whole = value.kind == Value::Kind::dict ? json::object() : json::array();
-  for (std::size_t i = 0; i < value.items.size(); ++i) {
-    json item = made(values, value.items[i], depth + 1, budget);
-    if (value.kind != Value::Kind::dict) {
-      whole.push_back(std::move(item));
-    } else {
-      const std::string key = item.is_string() ? item.get<std::string>() : item.dump();
-      budget.spend_text(item.is_string() ? 0
-                                         : key.size());  // otherwise it has already been counted
-      whole[key] = made(values, value.items[++i], depth + 1, budget);
-    }
-  }
-  return whole;
 }
+
+// Sends a value to a sink.
+class Sender {
+ public:
+  Sender(const std::vector<Value>& values, std::size_t bytes, ValueSink& sink)
+      : values_(values), budget_(bytes), sink_(sink) {}
+
+  // Returns false if the sink ends it.
+  bool send(Index index, int depth = 0) {
+    const Value& value = values_[index];
+    if (depth > kDeepest) {
+      throw Refusal{"its values are nested too deep"};
+    }
+    budget_.spend_value();
+    switch (value.kind) {
+      case Value::Kind::scalar:
+        if (value.scalar.is_string()) {
+          budget_.spend_text(value.scalar.get_ref<const std::string&>().size());
+        }
+        return send_scalar(value.scalar, text_, sink_);
+      case Value::Kind::dict:
+        return send_dict(value.items, depth);
+      default:
+        return send_list(value.items, depth);
+    }
+  }
+
+ private:
+  bool send_list(const std::vector<Index>& items, int depth) {
+    bool goes_on = sink_.start_array(items.size());
+    for (std::size_t i = 0; goes_on && i < items.size() && !sink_.skips_next(); ++i) {
+      goes_on = send(items[i], depth + 1);
+    }
+    return goes_on && sink_.end_array();
+  }
+
+  bool send_dict(const std::vector<Index>& items, int depth) {
+    bool goes_on = sink_.start_object(items.size() / 2);
+    for (std::size_t i = 0; goes_on && i < items.size(); i += 2) {
+      goes_on =
+          send_key(values_[items[i]]) && (sink_.skips_next() || send(items[i + 1], depth + 1));
+    }
+    return goes_on && sink_.end_object();
+  }
+  bool send_key(const Value& key) {
+    if (key.kind != Value::Kind::scalar) {
+      throw Refusal{"a dict has a list, a tuple or a dict among its keys"};
+    }
+    text_ = key.scalar.is_string() ? key.scalar.get_ref<const std::string&>() : key.scalar.dump();
+    budget_.spend_value();
+    budget_.spend_text(text_.size());
+    return sink_.key(text_);
+  }
+
+  const std::vector<Value>& values_;
+  Budget budget_;
+  ValueSink& sink_;
+  std::string text_;
+};
 
 class Machine {
  public:
   explicit Machine(std::string_view bytes) : bytes_(bytes) {}
   std::size_t position() const { return bytes_.position(); }
 
-  json run() {
+  void run(ValueSink& sink) {
     while (step()) {
     }
     if (stack_.size() != 1) {
       throw Refusal{"it does not end with exactly one value"};
     }
-    Budget budget(bytes_.position());
-    return made(values_, stack_.back(), 0, budget);
+    Sender(values_, bytes_.position(), sink).send(stack_.back());
   }
 
  private:
@@ -345,12 +393,13 @@ bool is_pickle(std::string_view bytes) {
   return bytes.size() >= 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
 }
 
-Parsed<json> parse_pickle(std::string_view bytes) {
+std::string read_pickle(std::string_view bytes, ValueSink& sink) {
   Machine machine(bytes);
   try {
-    return Parsed<json>::success(machine.run());
+    machine.run(sink);
+    return {};
   } catch (const Refusal& refusal) {
-    return Parsed<json>::failure(refusal.message, fmt::format("byte {}", machine.position()));
+    return fmt::format("byte {}: {}", machine.position(), refusal.message);
   }
 }
 

@@ -3,17 +3,18 @@
 // refused, and nothing is run.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
-#include "base/parsed.h"
+#include "imports/value_events.h"
 
 namespace unisono::cli {
 
 // Returns true if it begins like a pickle of protocol 2 or later.
 bool is_pickle(std::string_view bytes);
 
-// Converts tuples to arrays, and numeric keys to texts. The position of an error is a byte.
-Parsed<nlohmann::json> parse_pickle(std::string_view bytes);
+// Sends the value of a pickle to a sink: tuples as arrays, and numeric keys as texts. Returns the
+// reason and the byte at which the pickle is refused; empty if the sink has received its value.
+std::string read_pickle(std::string_view bytes, ValueSink& sink);
 
 }  // namespace unisono::cli

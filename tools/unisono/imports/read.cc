@@ -5,6 +5,7 @@
 #include <future>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "cli/failure.h"
@@ -58,16 +59,13 @@ void refuse_foreign(const ImportFile& file) {
 }
 
 ImportedRank read_import(const ImportFile& file) {
-  json document;
-  if (is_pickle(file.text)) {
-    const Parsed<json> parsed = parse_pickle(file.text);
-    if (!parsed) {
-      refuse_import(file.path, parsed.position + ": " + parsed.message);
-    }
-    document = *parsed.value;
-  } else {
-    document = parse_json_document<json>(file.path, file.text);
+  if (!is_pickle(file.text)) {
+    refuse_excessive_json(file.path, file.text);
   }
+  if (std::optional<ImportedRank> dump = read_flight_recorder(file)) {
+    return *std::move(dump);
+  }
+  json document = is_pickle(file.text) ? json::object() : json::parse(file.text, nullptr, false);
   if (is_list_of_events(document)) {  // as older profilers export
     document = json::object({{"traceEvents", std::move(document)}});
   }
@@ -76,10 +74,6 @@ ImportedRank read_import(const ImportFile& file) {
   }
   if (member(document, "traceEvents").is_array()) {
     return read_kineto(document, file.path);
-  }
-  // A rank without calls has no entries.
-  if (member(document, "entries").is_array() || member(document, "pg_config").is_object()) {
-    return read_flight_recorder(document, file.path);
   }
   refuse_foreign(file);
   refuse_import(file.path, "it has neither \"traceEvents\" nor \"entries\"");

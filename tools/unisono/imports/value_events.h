@@ -1,0 +1,49 @@
+// Documents as a sequence of events, so that a reader need not hold all of a large one.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace unisono::cli {
+
+// Receives a document's events, from json::sax_parse() or read_pickle(). A method that returns
+// false ends the reading.
+struct ValueSink : nlohmann::json_sax<nlohmann::json> {
+  // Returns true if the next value does not count: read_pickle() skips it.
+  virtual bool skips_next() = 0;
+};
+
+// Makes one value of its events. Containers may nest at any depth: nothing here recurses.
+class ValueBuilder {
+ public:
+  // The value must outlive its events.
+  void begin(nlohmann::json& value) {
+    root_ = &value;
+    open_.clear();
+  }
+  void add(nlohmann::json scalar) { slot() = std::move(scalar); }
+  void open(nlohmann::json container) {
+    nlohmann::json& place = slot();
+    place = std::move(container);
+    open_.push_back(&place);
+  }
+  void key(const std::string& key) { key_ = key; }
+  void close() { open_.pop_back(); }
+
+ private:
+  nlohmann::json& slot() {
+    if (open_.empty()) {
+      return *root_;
+    }
+    nlohmann::json& parent = *open_.back();
+    return parent.is_array() ? parent.emplace_back() : parent[key_];
+  }
+
+  nlohmann::json* root_ = nullptr;
+  std::vector<nlohmann::json*> open_;  // an open container is the last item of its parent
+  std::string key_;
+};
+
+}  // namespace unisono::cli
