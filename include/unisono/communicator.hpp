@@ -7,11 +7,11 @@
 //
 // Shapes: the table in call.hpp. Counts are elements.
 //
-// In place: allowed if `in` and `out` start at the same address for broadcast, reduce, all_reduce
-// and all_to_all; if `in` is this rank's part of `out` for all_gather; if `out` is this rank's part
-// of `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`) for scatter
-// (gather). The v-forms follow the rules of the forms without v. Any other overlap throws usage.
-// The caller owns all buffers.
+// In place: allowed if `in` and `out` start at the same address for broadcast, reduce, all_reduce,
+// all_to_all and the scans; if `in` is this rank's part of `out` for all_gather; if `out` is this
+// rank's part of `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`)
+// for scatter (gather). The v-forms follow the rules of the forms without v. Any other overlap
+// throws usage. The caller owns all buffers.
 //
 // Errors: every call throws unisono::Error (error.hpp). After peer_lost, timeout, mismatch or
 // aborted, the communicator and all communicators of the same world are unusable, and every rank
@@ -239,6 +239,51 @@ class UNISONO_EXPORT Communicator {
   template <OutBuffer Data>
   Request all_reduce_async(Data&& data, Reduction reduction) {
     return run_async(detail::vector_call(Collective::all_reduce, detail::view(data),
+                                         detail::out_view(data), reduction, 0));
+  }
+  // Rank r gets the reduction of the inputs of ranks 0 to r. Not for avg.
+  template <InBuffer In, OutBufferLike<In> Out>
+  void scan(In&& in, Out&& out, Reduction reduction) {
+    run(detail::vector_call(Collective::scan, detail::view(in), detail::out_view(out), reduction,
+                            0));
+  }
+  template <AsyncInBuffer In, OutBufferLike<In> Out>
+  Request scan_async(In&& in, Out&& out, Reduction reduction) {
+    return run_async(detail::vector_call(Collective::scan, detail::view(in), detail::out_view(out),
+                                         reduction, 0));
+  }
+  // In place.
+  template <OutBuffer Data>
+  void scan(Data&& data, Reduction reduction) {
+    run(detail::vector_call(Collective::scan, detail::view(data), detail::out_view(data), reduction,
+                            0));
+  }
+  template <OutBuffer Data>
+  Request scan_async(Data&& data, Reduction reduction) {
+    return run_async(detail::vector_call(Collective::scan, detail::view(data),
+                                         detail::out_view(data), reduction, 0));
+  }
+  // Rank r gets the reduction of the inputs of ranks 0 to r-1, and rank 0 the identity of the
+  // operation: 0 for sum. Not for avg. A user-defined operation leaves `out` of rank 0 unchanged.
+  template <InBuffer In, OutBufferLike<In> Out>
+  void exclusive_scan(In&& in, Out&& out, Reduction reduction) {
+    run(detail::vector_call(Collective::exclusive_scan, detail::view(in), detail::out_view(out),
+                            reduction, 0));
+  }
+  template <AsyncInBuffer In, OutBufferLike<In> Out>
+  Request exclusive_scan_async(In&& in, Out&& out, Reduction reduction) {
+    return run_async(detail::vector_call(Collective::exclusive_scan, detail::view(in),
+                                         detail::out_view(out), reduction, 0));
+  }
+  // In place.
+  template <OutBuffer Data>
+  void exclusive_scan(Data&& data, Reduction reduction) {
+    run(detail::vector_call(Collective::exclusive_scan, detail::view(data), detail::out_view(data),
+                            reduction, 0));
+  }
+  template <OutBuffer Data>
+  Request exclusive_scan_async(Data&& data, Reduction reduction) {
+    return run_async(detail::vector_call(Collective::exclusive_scan, detail::view(data),
                                          detail::out_view(data), reduction, 0));
   }
   // Only the root uses `out`.

@@ -22,6 +22,8 @@
  *   all_gather       count                           n*count                 one rank's part
  *   reduce_scatter   n*count                         count                   one rank's part
  *   all_to_all       n*count                         n*count                 one pair's part
+ *   scan             count                           count                   the vector
+ *   exclusive_scan   count                           count                   the vector
  *
  * A buffer that a rank does not use, or that has no elements, may be NULL. The v-forms take lists
  * of n entries: the count of each rank's part, the same list on all ranks; for all_to_all_v, the
@@ -29,10 +31,10 @@
  * unless the matching displs (NULL: packed) give their offsets in elements. Lists are read before
  * the function returns, also by the asynchronous forms.
  *
- * In place: allowed if `in` and `out` are the same address for broadcast, reduce, all_reduce and
- * all_to_all; if `in` is this rank's part of `out` for all_gather; if `out` is this rank's part of
- * `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`) for scatter
- * (gather). The v-forms follow the rules of the forms without v. Any other overlap is
+ * In place: allowed if `in` and `out` are the same address for broadcast, reduce, all_reduce,
+ * all_to_all and the scans; if `in` is this rank's part of `out` for all_gather; if `out` is this
+ * rank's part of `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`)
+ * for scatter (gather). The v-forms follow the rules of the forms without v. Any other overlap is
  * UNISONO_USAGE. The caller owns all buffers.
  *
  * Errors: UNISONO_USAGE leaves the communicator as it was. After UNISONO_PEER_LOST,
@@ -125,7 +127,9 @@ typedef enum unisono_collective UNISONO_INT {
   UNISONO_GATHER_V = 10,
   UNISONO_ALL_GATHER_V = 11,
   UNISONO_REDUCE_SCATTER_V = 12,
-  UNISONO_ALL_TO_ALL_V = 13
+  UNISONO_ALL_TO_ALL_V = 13,
+  UNISONO_SCAN = 14,
+  UNISONO_EXCLUSIVE_SCAN = 15
 } unisono_collective_t;
 
 /* A rank's handle on a group of ranks. */
@@ -396,6 +400,23 @@ unisono_all_to_all_async(const void* in, void* out, size_t count, unisono_dtype_
 UNISONO_EXPORT unisono_result_t unisono_barrier(unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_barrier_async(unisono_comm_t comm,
                                                       unisono_request_t* request) UNISONO_NOEXCEPT;
+
+/* Reduces the vectors of ranks 0 to r on rank r. exclusive_scan stops at rank r-1; rank 0 gets the
+ * operation's identity, such as 0 for a sum (with UNISONO_USER, `out` of rank 0 is unchanged).
+ * Errors: also USAGE for UNISONO_AVG. */
+UNISONO_EXPORT unisono_result_t unisono_scan(const void* in, void* out, size_t count,
+                                             unisono_dtype_t dtype, unisono_op_t op,
+                                             unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_scan_async(const void* in, void* out, size_t count,
+                                                   unisono_dtype_t dtype, unisono_op_t op,
+                                                   unisono_comm_t comm,
+                                                   unisono_request_t* request) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_exclusive_scan(const void* in, void* out, size_t count,
+                                                       unisono_dtype_t dtype, unisono_op_t op,
+                                                       unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_exclusive_scan_async(
+    const void* in, void* out, size_t count, unisono_dtype_t dtype, unisono_op_t op,
+    unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
 
 /* Collective. The v-forms: parts may differ in length. `counts` and `displs` are the lists that
  * the top of this header describes; only the root uses `in` of scatter_v and `out` of gather_v. The

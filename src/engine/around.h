@@ -25,8 +25,12 @@ struct Around {
 //   or when it is first summed.
 // - land, lor and lxor of one rank are converted to 0 or 1 after, because a single source is
 //   copied.
+// - exclusive_scan on rank 0 fills the output with the operation's identity after.
 // - Collectives that do not reduce have none.
-Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks);
+Around around(Collective collective, Dtype dtype, ReduceOp op, int rank, int ranks);
+
+// Returns true if `after` fills the output of this rank, which the program does not write.
+bool fills_output(Collective collective, ReduceOp op, int rank);
 
 // Returns the function with which the program combines elements. Empty for a user-defined
 // operation, and for a collective that does not reduce.
