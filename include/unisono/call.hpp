@@ -10,8 +10,9 @@
 namespace unisono {
 
 // A user-defined operation on `count` elements: inout[i] = in[i] op inout[i]. Must be associative
-// and commutative. May run in the progress thread, and must not call unisono. `context` must live
-// as long as the call.
+// and commutative; for scan and exclusive_scan associative is enough, because there `in` comes from
+// lower ranks than `inout`. May run in the progress thread, and must not call unisono. `context`
+// must live as long as the call.
 struct UserOp {
   void (*combine)(void* inout, const void* in, std::size_t count, void* context) = nullptr;
   void* context = nullptr;
@@ -63,16 +64,16 @@ struct Call {
   // The error that the call may add, the same on all ranks. 0: no rounding except the operation's
   // own. Unset: the communicator's (ConnectOptions::max_error), if the call sums and can keep the
   // bound. With a positive value, ranks on several hosts may exchange 8-bit or 16-bit codes instead
-  // of f32. This works for every collective except barriers and v-forms, and for the operations
-  // sum, avg and premul_sum. Each input is rounded at most once, and a result that goes to all
-  // ranks at most once more; all ranks get the same bits, also for their own data.
-  // The bound is on the root mean square of the error relative to that of the result, for numbers
-  // with a roughly normal distribution. For any numbers, no element is off by more than 0.008 times
-  // the sum, over the inputs, of the greatest magnitude in its block of 32, plus 2^-149 (the
-  // smallest f32) for each rounding; in bf16 the last 1 to 3 elements of a message may instead be
-  // off by 2^-134 for each rounding. Finite numbers stay finite. From 0.008 on, codes are i8 with a
-  // scale for each block; from 0.003 on, bf16. Smaller values, and calls that cannot use codes,
-  // throw usage.
+  // of f32. This works for every collective except barriers, scans and v-forms, and for the
+  // operations sum, avg and premul_sum. Each input is rounded at most once, and a result that goes
+  // to all ranks at most once more; all ranks get the same bits, also for their own data. The bound
+  // is on the root mean square of the error relative to that of the result, for numbers with a
+  // roughly normal distribution. For any numbers, no element is off by more than 0.008 times the
+  // sum, over the inputs, of the greatest magnitude in its block of 32, plus 2^-149 (the smallest
+  // f32) for each rounding; in bf16 the last 1 to 3 elements of a message may instead be off by
+  // 2^-134 for each rounding. Finite numbers stay finite. From 0.008 on, codes are i8 with a scale
+  // for each block; from 0.003 on, bf16. Smaller values, and calls that cannot use codes, throw
+  // usage.
   double max_error = kInheritedMaxError;
 };
 

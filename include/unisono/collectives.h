@@ -80,6 +80,23 @@ UNISONO_EXPORT unisono_result_t unisono_barrier(unisono_comm_t comm) UNISONO_NOE
 UNISONO_EXPORT unisono_result_t unisono_barrier_async(unisono_comm_t comm,
                                                       unisono_request_t* request) UNISONO_NOEXCEPT;
 
+/* Reduces the vectors of ranks 0 to r on rank r. exclusive_scan stops at rank r-1; rank 0 gets the
+ * operation's identity, such as 0 for a sum (with UNISONO_USER, `out` of rank 0 is unchanged).
+ * Errors: also USAGE for UNISONO_AVG. */
+UNISONO_EXPORT unisono_result_t unisono_scan(const void* in, void* out, size_t count,
+                                             unisono_dtype_t dtype, unisono_op_t op,
+                                             unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_scan_async(const void* in, void* out, size_t count,
+                                                   unisono_dtype_t dtype, unisono_op_t op,
+                                                   unisono_comm_t comm,
+                                                   unisono_request_t* request) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_exclusive_scan(const void* in, void* out, size_t count,
+                                                       unisono_dtype_t dtype, unisono_op_t op,
+                                                       unisono_comm_t comm) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_exclusive_scan_async(
+    const void* in, void* out, size_t count, unisono_dtype_t dtype, unisono_op_t op,
+    unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
+
 /* Collective. The v-forms: parts may differ in length. rules.h describes the lists `counts` and
  * `displs` (NULL: packed); only the root uses `in` of scatter_v and `out` of gather_v. The in-place
  * rule and the errors are those above. */

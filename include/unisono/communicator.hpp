@@ -231,6 +231,51 @@ class UNISONO_EXPORT Communicator {
     return run_async(detail::vector_call(Collective::all_reduce, detail::view(data),
                                          detail::out_view(data), reduction, 0));
   }
+  // Rank r gets the reduction of the inputs of ranks 0 to r. Not for avg.
+  template <InBuffer In, OutBufferLike<In> Out>
+  void scan(In&& in, Out&& out, Reduction reduction) {
+    run(detail::vector_call(Collective::scan, detail::view(in), detail::out_view(out), reduction,
+                            0));
+  }
+  template <AsyncInBuffer In, OutBufferLike<In> Out>
+  Request scan_async(In&& in, Out&& out, Reduction reduction) {
+    return run_async(detail::vector_call(Collective::scan, detail::view(in), detail::out_view(out),
+                                         reduction, 0));
+  }
+  // In place.
+  template <OutBuffer Data>
+  void scan(Data&& data, Reduction reduction) {
+    run(detail::vector_call(Collective::scan, detail::view(data), detail::out_view(data), reduction,
+                            0));
+  }
+  template <OutBuffer Data>
+  Request scan_async(Data&& data, Reduction reduction) {
+    return run_async(detail::vector_call(Collective::scan, detail::view(data),
+                                         detail::out_view(data), reduction, 0));
+  }
+  // Rank r gets the reduction of the inputs of ranks 0 to r-1, and rank 0 the identity of the
+  // operation: 0 for sum. Not for avg. A user-defined operation leaves `out` of rank 0 unchanged.
+  template <InBuffer In, OutBufferLike<In> Out>
+  void exclusive_scan(In&& in, Out&& out, Reduction reduction) {
+    run(detail::vector_call(Collective::exclusive_scan, detail::view(in), detail::out_view(out),
+                            reduction, 0));
+  }
+  template <AsyncInBuffer In, OutBufferLike<In> Out>
+  Request exclusive_scan_async(In&& in, Out&& out, Reduction reduction) {
+    return run_async(detail::vector_call(Collective::exclusive_scan, detail::view(in),
+                                         detail::out_view(out), reduction, 0));
+  }
+  // In place.
+  template <OutBuffer Data>
+  void exclusive_scan(Data&& data, Reduction reduction) {
+    run(detail::vector_call(Collective::exclusive_scan, detail::view(data), detail::out_view(data),
+                            reduction, 0));
+  }
+  template <OutBuffer Data>
+  Request exclusive_scan_async(Data&& data, Reduction reduction) {
+    return run_async(detail::vector_call(Collective::exclusive_scan, detail::view(data),
+                                         detail::out_view(data), reduction, 0));
+  }
   // Only the root uses `out`.
   template <InBuffer In, OutBufferLike<In> Out = std::span<ElementOf<In>>>
   void reduce(In&& in, Out&& out, Reduction reduction, int root) {

@@ -80,7 +80,9 @@ typedef enum unisono_collective UNISONO_INT {
   UNISONO_GATHER_V = 10,
   UNISONO_ALL_GATHER_V = 11,
   UNISONO_REDUCE_SCATTER_V = 12,
-  UNISONO_ALL_TO_ALL_V = 13
+  UNISONO_ALL_TO_ALL_V = 13,
+  UNISONO_SCAN = 14,
+  UNISONO_EXCLUSIVE_SCAN = 15
 } unisono_collective_t;
 
 /* The connections between ranks. */

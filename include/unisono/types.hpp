@@ -69,9 +69,11 @@ enum class Collective : std::uint8_t {  // The collective operations; rules.h ha
   gather_v,
   all_gather_v,
   reduce_scatter_v,
-  all_to_all_v
+  all_to_all_v,
+  scan,
+  exclusive_scan
 };
-inline constexpr int kCollectiveCount = 14;  // values of Collective
+inline constexpr int kCollectiveCount = 16;  // values of Collective
 
 // Returns the bytes of one element.
 constexpr std::size_t size_of(Dtype dtype) {

@@ -98,6 +98,34 @@ def reductions(comm, form):
         np.testing.assert_array_equal(out, total(dtype, n * COUNT, n)[rank * COUNT :][:COUNT])
 
 
+def written_behind(mine, other):
+    """Writes the digits of `mine` behind those of `other`: an operation that does not commute."""
+    high, low = np.asarray(mine), np.asarray(other)  # the digits, and their power of ten
+    tens = high & 0xFFFFFFFF
+    high[:] = ((low >> 32) * tens + (high >> 32)) << 32 | (low & 0xFFFFFFFF) * tens
+
+
+def scans(comm, form):
+    n, rank = comm.size, comm.rank
+    for dtype in REDUCED:
+        mine = values(dtype, COUNT, rank)
+        for name, terms in (("scan", rank + 1), ("exclusive_scan", rank)):
+            want = total(dtype, COUNT, terms) if terms else np.zeros(COUNT, dtype)
+            out = np.full_like(mine, 1)
+            assert call(comm, form, name, mine, out) is out
+            np.testing.assert_array_equal(out, want)
+            data = mine.copy()
+            assert call(comm, form, name, data) is data
+            np.testing.assert_array_equal(data, want)
+    out = np.array([rank + 1])
+    call(comm, form, "exclusive_scan", out, op="max")
+    assert out[0] == (rank if rank else np.iinfo(out.dtype).min)
+    out = call(comm, form, "scan", np.array([rank + 1 << 32 | 10]), op=written_behind)
+    assert str(out[0] >> 32) == "1234"[: rank + 1]
+    with pytest.raises(unisono.UsageError, match="avg is no operation of a scan"):
+        call(comm, form, "scan", np.ones(1), op="avg")
+
+
 def v_forms(comm, form):
     n, rank = comm.size, comm.rank
     counts = [(3 * other) % 5 for other in range(n)]  # some are zero
@@ -137,7 +165,7 @@ def v_forms(comm, form):
 
 @FORMS
 @RANKS
-@pytest.mark.parametrize("check", [moves, reductions, v_forms])
+@pytest.mark.parametrize("check", [moves, reductions, scans, v_forms])
 def test_against_numpy(ranks, check, form):
     everywhere(ranks, check, form)
 

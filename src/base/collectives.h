@@ -22,6 +22,9 @@ enum class Holding : std::uint8_t {
   pairs           // a part for each other rank (input), or from each (output)
 };
 
+// The ranks whose inputs rank r's result has.
+enum class Terms : std::uint8_t { all, through_own, before_own };
+
 struct CollectiveTraits {
   Collective collective;
   std::string_view name;
@@ -29,6 +32,7 @@ struct CollectiveTraits {
   Holding input;
   Holding output;
   bool reduces = false;
+  Terms terms = Terms::all;
 };
 
 inline constexpr std::array<CollectiveTraits, kCollectiveCount> kCollectives = {{
@@ -54,6 +58,10 @@ inline constexpr std::array<CollectiveTraits, kCollectiveCount> kCollectives = {
      Holding::part, true},
     {Collective::all_to_all_v, "all_to_all_v", Collective::all_to_all, Holding::pairs,
      Holding::pairs},
+    {Collective::scan, "scan", Collective::scan, Holding::whole, Holding::whole, true,
+     Terms::through_own},
+    {Collective::exclusive_scan, "exclusive_scan", Collective::exclusive_scan, Holding::whole,
+     Holding::whole, true, Terms::before_own},
 }};
 
 // REQUIRES: a value of the enumeration.
@@ -74,10 +82,15 @@ constexpr bool is_v_form(Collective collective) {
 constexpr bool reduces(Collective collective) {
   return traits_of(collective).reduces;
 }
+// Returns true if the ranks' results are over different ranks: scan and exclusive_scan.
+constexpr bool is_scan(Collective collective) {
+  return traits_of(collective).terms != Terms::all;
+}
 // Returns true if rank `to`'s result includes the input of rank `from`. The verifier proves it, and
-// the bench checks results with it. So far every sum is over all ranks.
-constexpr bool contributes(Collective /*collective*/, int /*from*/, int /*to*/) {
-  return true;
+// the bench checks results with it.
+constexpr bool contributes(Collective collective, int from, int to) {
+  const Terms terms = traits_of(collective).terms;
+  return terms == Terms::all || from < to || (terms == Terms::through_own && from == to);
 }
 constexpr bool moves_data(Collective collective) {
   return traits_of(collective).input != Holding::nothing;
@@ -85,7 +98,7 @@ constexpr bool moves_data(Collective collective) {
 // Something of every rank comes to every rank in one piece, which takes a way there and one back.
 constexpr bool goes_both_ways(Collective collective) {
   const CollectiveTraits& traits = traits_of(collective);
-  return traits.input == traits.output && traits.input != Holding::pairs;
+  return traits.input == traits.output && traits.input != Holding::pairs && !is_scan(collective);
 }
 
 // The division of the vector: none, a part for each rank, or a part for each pair of ranks.

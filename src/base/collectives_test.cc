@@ -44,13 +44,15 @@ std::string those(bool (*is)(Collective)) {
 
 TEST(Collectives, TraitsFollowFromTheRows) {
   EXPECT_EQ(those(is_rooted), "broadcast scatter gather reduce");
-  EXPECT_EQ(those(reduces), "reduce all_reduce reduce_scatter");
+  EXPECT_EQ(those(reduces), "reduce all_reduce reduce_scatter scan exclusive_scan");
+  EXPECT_EQ(those(is_scan), "scan exclusive_scan");
   EXPECT_EQ(those(goes_both_ways), "all_reduce barrier");
   EXPECT_EQ(those([](Collective c) { return !moves_data(c); }), "barrier");
   EXPECT_EQ(those([](Collective c) { return cut_of(c) == VectorCut::parts; }),
             "scatter gather all_gather reduce_scatter");
   EXPECT_EQ(those([](Collective c) { return cut_of(c) == VectorCut::pairs; }), "all_to_all");
-  EXPECT_EQ(those([](Collective c) { return bus_factor(c, 4) == 1; }), "broadcast reduce barrier");
+  EXPECT_EQ(those([](Collective c) { return bus_factor(c, 4) == 1; }),
+            "broadcast reduce barrier scan exclusive_scan");
   EXPECT_EQ(those([](Collective c) { return bus_factor(c, 4) == 1.5; }), "all_reduce");
 }
 

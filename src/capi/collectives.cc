@@ -148,6 +148,33 @@ unisono_result_t unisono_barrier_async(unisono_comm_t comm, unisono_request_t* r
   return start(comm, request, [&] { return call_of(Collective::barrier, {}); });
 }
 
+unisono_result_t unisono_scan(const void* in, void* out, std::size_t count, unisono_dtype_t dtype,
+                              unisono_op_t op, unisono_comm_t comm) noexcept {
+  return block(comm, [&] { return call_of(Collective::scan, {in, out, count, dtype}, 0, op); });
+}
+
+unisono_result_t unisono_scan_async(const void* in, void* out, std::size_t count,
+                                    unisono_dtype_t dtype, unisono_op_t op, unisono_comm_t comm,
+                                    unisono_request_t* request) noexcept {
+  return start(comm, request,
+               [&] { return call_of(Collective::scan, {in, out, count, dtype}, 0, op); });
+}
+
+unisono_result_t unisono_exclusive_scan(const void* in, void* out, std::size_t count,
+                                        unisono_dtype_t dtype, unisono_op_t op,
+                                        unisono_comm_t comm) noexcept {
+  return block(comm,
+               [&] { return call_of(Collective::exclusive_scan, {in, out, count, dtype}, 0, op); });
+}
+
+unisono_result_t unisono_exclusive_scan_async(const void* in, void* out, std::size_t count,
+                                              unisono_dtype_t dtype, unisono_op_t op,
+                                              unisono_comm_t comm,
+                                              unisono_request_t* request) noexcept {
+  return start(comm, request,
+               [&] { return call_of(Collective::exclusive_scan, {in, out, count, dtype}, 0, op); });
+}
+
 unisono_result_t unisono_scatter_v(const void* in, void* out, const std::size_t* counts,
                                    const std::size_t* displs, unisono_dtype_t dtype, int root,
                                    unisono_comm_t comm) noexcept {

@@ -15,7 +15,7 @@ Work ring_work(Collective collective, int ranks) {
   const double others = ranks - 1;
   const double part = others / ranks;
   const double ways = goes_both_ways(collective) ? 2 : 1;
-  const bool one_chain = is_rooted(collective) && cut_of(collective) == VectorCut::none;
+  const bool one_chain = !goes_both_ways(collective) && cut_of(collective) == VectorCut::none;
   return {.messages = ways * others,
           .share = moves_data(collective) ? bus_factor(collective, ranks) : 0,
           .reduced = !reduces(collective) ? 0

@@ -30,6 +30,9 @@ void check_call(const Call& call, int me, int ranks) {
   const auto refuse = [&](const std::string& what, const std::string& hint) {
     engine::refuse(call, caller, what, hint);
   };
+  if (is_scan(call.collective)) {
+    refuse("device memory has no scans", "copy the vector to host memory");
+  }
   if (call.timeout_ms != -1) {
     refuse("a call on device memory has no time limit of its own", "set DeviceOptions::timeout_ms");
   }

@@ -159,7 +159,9 @@ std::vector<TrialKind> trial_kinds() {
         const TrialKind kind{.collective = static_cast<Collective>(collective),
                              .dtype = static_cast<Dtype>(dtype),
                              .op = static_cast<ReduceOp>(op)};
-        const bool counts = reduces(kind.collective) ? has_kernel(kind.dtype, kind.op) : op == 0;
+        const bool counts = is_scan(kind.collective)   ? false  // device memory has none
+                            : reduces(kind.collective) ? has_kernel(kind.dtype, kind.op)
+                                                       : op == 0;
         const bool has_type = moves_data(kind.collective) || dtype == 0;
         if (counts && has_type) {
           kinds.push_back(kind);
@@ -171,11 +173,12 @@ std::vector<TrialKind> trial_kinds() {
 }
 
 Trial draw(int ranks, std::mt19937_64& random) {
-  TrialKind kind{.collective = static_cast<Collective>(random() % kCollectiveCount)};
+  TrialKind kind;
   do {
+    kind.collective = static_cast<Collective>(random() % kCollectiveCount);
     kind.dtype = static_cast<Dtype>(random() % kDtypeCount);
     kind.op = static_cast<ReduceOp>(random() % kReduceOpCount);
-  } while (!has_kernel(kind.dtype, kind.op));
+  } while (is_scan(kind.collective) || !has_kernel(kind.dtype, kind.op));
   return draw(kind, ranks, random);
 }
 

@@ -1,7 +1,10 @@
 #include "engine/around.h"
 
+#include <algorithm>
+
 #include "base/collectives.h"
 #include "base/dtypes.h"
+#include "base/identity.h"
 
 namespace unisono::engine {
 namespace {
@@ -23,9 +26,28 @@ kernels::ScaleFunction find_make_logical(Dtype dtype) {
   });
 }
 
+// The operation is passed as the divisor.
+template <Dtype D>
+void fill_identity(void* target, const void* /*source*/, std::size_t count, double op) {
+  std::fill_n(static_cast<TypeOf<D>*>(target), count,
+              identity_of<D>(static_cast<ReduceOp>(static_cast<int>(op))));
+}
+
+int count_terms(Collective collective, int rank, int ranks) {
+  int terms = 0;
+  for (int from = 0; from < ranks; ++from) {
+    terms += contributes(collective, from, rank) ? 1 : 0;
+  }
+  return terms;
+}
+
 }  // namespace
 
-Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks) {
+bool fills_output(Collective collective, ReduceOp op, int rank) {
+  return collective == Collective::exclusive_scan && rank == 0 && op != ReduceOp::user;
+}
+
+Around around(Collective collective, Dtype dtype, ReduceOp op, int rank, int ranks) {
   Around result{.moved = moved_dtype(collective, dtype, op), .divisor = 1.0 * ranks};
   if (!reduces(collective)) {
     return result;
@@ -39,7 +61,7 @@ Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks) {
   } else if (op == ReduceOp::avg) {
     result.scaled_sum = kernels::find_scaled_sum(dtype);
     result.after = kernels::find_divide(dtype);
-  } else if (logical && ranks == 1) {
+  } else if (logical && count_terms(collective, rank, ranks) == 1) {
     result.after = find_make_logical(dtype);
   }
   if (op == ReduceOp::avg && is_float(dtype)) {
@@ -49,6 +71,11 @@ Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks) {
   }
   if (result.scaled_sum != nullptr && result.divisor == 1) {
     result.after = nullptr;
+  }
+  if (fills_output(collective, op, rank)) {
+    result.after = with_dtype(
+        dtype, [](auto type) -> kernels::ScaleFunction { return fill_identity<type.value>; });
+    result.divisor = static_cast<double>(op);
   }
   return result;
 }

@@ -24,8 +24,12 @@ struct Around {
 //   32, are widened before and narrowed after. With floats, avg scales each contribution
 //   (kernels::average_scale): before the program, or when the contribution is first summed.
 // - land, lor and lxor of one rank convert the output to 0 or 1, because a single source is copied.
+// - exclusive_scan on rank 0 fills the output with the operation's identity after the program.
 // - Collectives that do not reduce have no conversions.
-Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks);
+Around around(Collective collective, Dtype dtype, ReduceOp op, int rank, int ranks);
+
+// Returns true if `after` fills the output of this rank, which the program does not write.
+bool fills_output(Collective collective, ReduceOp op, int rank);
 
 // Returns the function with which the program combines elements. Empty for a user-defined
 // operation, and for a collective that does not reduce.

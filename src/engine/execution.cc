@@ -27,9 +27,10 @@ void Execution::combine(const BoundPass& pass, std::size_t bytes, int count,
                    store);
   } else {
     // Uses a bounce buffer, because a target may also be one of the later sources.
-    std::memcpy(bounce.data(), sources[0], bytes);
+    const auto source = [&](int i) { return sources[reducer.reversed ? source_count - 1 - i : i]; };
+    std::memcpy(bounce.data(), source(0), bytes);
     for (int i = 1; i < source_count; ++i) {
-      reducer.user(bounce.data(), sources[i], bytes / operation.program->element, reducer.context);
+      reducer.user(bounce.data(), source(i), bytes / operation.program->element, reducer.context);
     }
     for (int i = 0; i < count; ++i) {
       std::memcpy(targets[i], bounce.data(), bytes);

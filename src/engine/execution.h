@@ -23,6 +23,8 @@ struct Reducer {
   double scale = 1;
   void (*user)(void* inout, const void* in, std::size_t count, void* context) = nullptr;
   void* context = nullptr;
+  // The user's function combines the sources of a pass from the last to the first.
+  bool reversed = false;
 };
 
 struct Operation {

@@ -93,10 +93,12 @@ std::vector<Rank> make_ranks(const Trial& trial, sim::SimNetwork& network) {
   return ranks;
 }
 
-std::uint64_t expected(const Schedule& schedule, int chunk, std::size_t index) {
+std::uint64_t expected(const Schedule& schedule, int to, int chunk, std::size_t index) {
   std::uint64_t sum = 0;
   for (int rank = 0; rank < schedule.ranks; ++rank) {
-    sum += has_input(schedule, rank, chunk) ? value_of(rank, chunk, index) : 0;
+    const bool is_in =
+        has_input(schedule, rank, chunk) && contributes(schedule.collective, rank, to);
+    sum += is_in ? value_of(rank, chunk, index) : 0;
   }
   return sum;
 }
@@ -127,7 +129,7 @@ std::string run(const Trial& trial, unsigned seed) {
     for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
       const ChunkPlace& place = mine.places[static_cast<std::size_t>(chunk)];
       for (std::size_t i = 0; needs_output(schedule, rank, chunk) && i < place.bytes / 8; ++i) {
-        if (mine.out[place.output / 8 + i] != expected(schedule, chunk, i)) {
+        if (mine.out[place.output / 8 + i] != expected(schedule, rank, chunk, i)) {
           return "rank " + std::to_string(rank) + ", chunk " + std::to_string(chunk) +
                  ": a wrong result";
         }

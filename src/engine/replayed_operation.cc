@@ -66,7 +66,10 @@ ReplayedOperation::ReplayedOperation(const Schedule& schedule, const ReplayedCal
         lay_out(schedule, r, {.element = element, .count = barrier ? 1 : call.count});
     const Extent extent = extent_of(schedule, r, places);
     rank->extent = {.input = extent.input / widening, .output = extent.output / widening};
-    rank->around = around(call.collective, call.dtype, call.op, schedule.ranks);
+    if (fills_output(call.collective, call.op, r)) {
+      rank->extent.output = rank->extent.input;
+    }
+    rank->around = around(call.collective, call.dtype, call.op, r, schedule.ranks);
     rank->program = engine::bind(
         lower(schedule, r,
               {.multicast = call.multicast, .in_place = in_place, .contiguous = !pairs}),

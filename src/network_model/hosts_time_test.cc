@@ -59,9 +59,10 @@ const std::vector<std::vector<int>> kLayouts = {{0, 1},
                                                 {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5},
                                                 {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}};
 constexpr std::array kCollectives = {
-    Collective::broadcast,  Collective::scatter,    Collective::gather,
-    Collective::reduce,     Collective::all_reduce, Collective::all_gather,
-    Collective::all_to_all, Collective::barrier,    Collective::reduce_scatter};
+    Collective::broadcast,  Collective::scatter,       Collective::gather,
+    Collective::reduce,     Collective::all_reduce,    Collective::all_gather,
+    Collective::all_to_all, Collective::barrier,       Collective::reduce_scatter,
+    Collective::scan,       Collective::exclusive_scan};
 
 // By algorithm, the time in microseconds; algorithms with too many messages have none.
 std::map<std::string, double> times_of(const std::vector<int>& hosts, Collective collective,

@@ -61,6 +61,9 @@ RankRange input_ranks(const Schedule& schedule, int chunk) {
 }
 
 RankRange output_ranks(const Schedule& schedule, int chunk) {
+  if (traits_of(schedule.collective).terms == Terms::before_own) {  // rank 0 has no terms
+    return {.first = 1, .count = schedule.ranks - 1};
+  }
   return holders(schedule, traits_of(schedule.collective).output, chunk,
                  chunk / pair_size(schedule) % schedule.ranks);
 }
@@ -146,7 +149,8 @@ bool ScheduleBuilder::is_output_whole(int rank, MoveSpec::Place place) const {
     return place != MoveSpec::Place::scratch;
   }
   const Holding output = traits_of(schedule_.collective).output;
-  return output == Holding::whole || (output == Holding::whole_at_root && rank == schedule_.root);
+  return (output == Holding::whole && needs_output(schedule_, rank, 0)) ||
+         (output == Holding::whole_at_root && rank == schedule_.root);
 }
 
 void ScheduleBuilder::move_of_line(const MoveSpec& spec, std::uint32_t line) {

@@ -14,6 +14,8 @@
 //   all_gather       n*k               rank r: its group      every rank: all
 //   reduce_scatter   n*k               every rank: all        rank r: its group
 //   all_to_all       n*n*k             rank s: (s,*)          rank d: (*,d)
+//   scan             any C             every rank: all        every rank: all
+//   exclusive_scan   any C             every rank: all        ranks 1 to n-1: all
 //   barrier          1 (zero bytes)    every rank: its token  every rank: the token of every rank
 //
 // where chunk (s,d,j) of all_to_all is (s*n+d)*k+j. The token of a barrier may be reduced more than

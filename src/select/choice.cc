@@ -16,6 +16,9 @@ namespace {
 // forwards it: one wait less.
 constexpr std::size_t kOneShotBytes = 16384;
 
+// Up to this size of all inputs, a flat scan is faster than a chain of ranks.
+constexpr std::size_t kFlatScanBytes = 65536;
+
 }  // namespace
 
 std::size_t moved_size(const Call& call) {
@@ -24,9 +27,15 @@ std::size_t moved_size(const Call& call) {
 
 // In shared memory all ranks reach each other at the same cost, so the direct algorithms are best:
 // the fewest passes over memory, and sums in rank order.
-std::string_view default_algorithm(Collective collective, int ranks, std::size_t bytes) {
+std::string_view default_algorithm(Collective collective, int ranks, std::size_t bytes,
+                                   bool in_order) {
   if (!moves_data(collective)) {
     return "dissemination";
+  }
+  // A flat scan reads n-1 vectors on the last rank, a chain one on each.
+  if (is_scan(collective) && !in_order &&
+      bytes * static_cast<std::size_t>(ranks) > kFlatScanBytes) {
+    return "chain";
   }
   const bool one_shot = plain_form(collective) == Collective::all_reduce &&
                         bytes * static_cast<std::size_t>(ranks) <= 2 * kOneShotBytes;
@@ -66,6 +75,9 @@ std::map<Collective, std::string> parse_forced(std::string_view text) {
       for (const Collective collective :
            {Collective::reduce, Collective::all_reduce, Collective::reduce_scatter}) {
         forced.try_emplace(collective, item);
+      }
+      for (const Collective collective : {Collective::scan, Collective::exclusive_scan}) {
+        forced.try_emplace(collective, kReproducible);  // they have no tree order
       }
       continue;
     }

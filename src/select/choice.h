@@ -16,7 +16,8 @@ namespace unisono::comm {
 std::size_t moved_size(const Call& call);
 
 // `bytes`: count times the size of a moved element. Sums in rank order.
-std::string_view default_algorithm(Collective collective, int ranks, std::size_t bytes);
+std::string_view default_algorithm(Collective collective, int ranks, std::size_t bytes,
+                                   bool in_order = false);
 
 // Returns the larger of the bytes that a rank sends and receives in total, as the models count;
 // nothing if the ranks do not know the same value (all_to_all_v).

@@ -25,7 +25,7 @@ Refused refusal_of_max_error(const Call& call, double max_error) {
     return {asked + " is not a valid error bound",
             "give a positive number, such as 0.01, or 0 for an exact result"};
   }
-  if (is_v_form(call.collective) || !moves_data(call.collective)) {
+  if (is_v_form(call.collective) || is_scan(call.collective) || !moves_data(call.collective)) {
     return {asked + " is not supported for " + std::string(to_string(call.collective)),
             "it is supported for broadcast, reduce, all_reduce, scatter, gather, all_gather, "
             "reduce_scatter and all_to_all of f32"};

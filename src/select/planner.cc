@@ -6,6 +6,8 @@
 
 #include "base/collectives.h"
 #include "base/hash.h"
+#include "engine/call_checks.h"
+#include "schedule/rank_order.h"
 #include "select/choice.h"
 #include "select/programs.h"
 #include "select/user_schedule.h"
@@ -74,6 +76,10 @@ void Planner::check_shape(const Call& call) const {
       refuse(call, "the user-defined operation has no function",
              "set `combine` to the function that combines two vectors");
     }
+    if (op == ReduceOp::avg && is_scan(call.collective)) {
+      refuse(call, "avg is no operation of a scan",
+             "use sum, and divide rank r's result by its number of ranks");
+    }
     if (static_cast<int>(op) >= kReduceOpCount ||
         (op != ReduceOp::user && kernels::find_reduce(call.dtype, op) == nullptr) ||
         (op == ReduceOp::premul_sum && kernels::find_multiply(call.dtype) == nullptr) ||
@@ -112,13 +118,17 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
                           : call.count,
       .algorithm = choice.name,
       .encoded = choice.encoded != nullptr};
-  prepared.around = engine::around(call.collective, call.dtype, call.reduction.op, caller_.ranks);
+  prepared.around = engine::around(call.collective, call.dtype, call.reduction.op, caller_.rank,
+                                   caller_.ranks);
   prepared.factor =
       call.reduction.op == ReduceOp::premul_sum ? call.reduction.factor : prepared.around.scale;
   prepared.moved = engine::extent_of(compiled.schedule, caller_.rank, places);
   const std::size_t widening = size_of(prepared.around.moved) / size_of(call.dtype);
   prepared.extent = {.input = prepared.moved.input / widening,
                      .output = prepared.moved.output / widening};
+  if (engine::fills_output(call.collective, call.reduction.op, caller_.rank)) {
+    prepared.extent.output = prepared.extent.input;
+  }
   prepared.stage_input =
       prepared.around.before != nullptr || (in_place && compiled.in_place == nullptr);
   prepared.runs_in_place = in_place && !prepared.stage_input;
@@ -132,6 +142,8 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   if (call.reduction.op == ReduceOp::user) {
     prepared.reducer.user = call.reduction.user.combine;
     prepared.reducer.context = call.reduction.user.context;
+    // The function need not commute in a scan, and takes the lower ranks' elements as `in`.
+    prepared.reducer.reversed = is_scan(call.collective) && sums_in_rank_order(compiled.schedule);
   }
 
   const bool reducing = reduces(call.collective);

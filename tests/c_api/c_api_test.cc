@@ -70,7 +70,9 @@ TEST(CApi, CollectivesAreThoseOfCpp) {
       {UNISONO_GATHER_V, "gather_v"},
       {UNISONO_ALL_GATHER_V, "all_gather_v"},
       {UNISONO_REDUCE_SCATTER_V, "reduce_scatter_v"},
-      {UNISONO_ALL_TO_ALL_V, "all_to_all_v"}};
+      {UNISONO_ALL_TO_ALL_V, "all_to_all_v"},
+      {UNISONO_SCAN, "scan"},
+      {UNISONO_EXCLUSIVE_SCAN, "exclusive_scan"}};
   ASSERT_EQ(names.size(), static_cast<std::size_t>(kCollectiveCount));
   for (const auto& [value, name] : names) {
     EXPECT_EQ(to_string(static_cast<Collective>(value)), name);

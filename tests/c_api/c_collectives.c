@@ -102,6 +102,27 @@ static void check_all_reduce(const struct round* r) {
   EXPECT(sums_are(r, 0));
 }
 
+/* The result is the sum of the inputs of ranks 0 to terms-1. */
+static int prefix_is(const struct round* r, int terms) {
+  struct round prefix = *r;
+  prefix.n = terms;
+  return sums_are(&prefix, 0);
+}
+
+static void check_scans(const struct round* r) {
+  fill(r);
+  SUCCEEDS(done(r, r->async
+                       ? unisono_scan_async(r->in, r->out, r->count, UNISONO_F32, UNISONO_SUM,
+                                            r->comm, &request)
+                       : unisono_scan(r->in, r->out, r->count, UNISONO_F32, UNISONO_SUM, r->comm)));
+  EXPECT(prefix_is(r, r->rank + 1));
+  SUCCEEDS(done(r, r->async ? unisono_exclusive_scan_async(r->in, r->out, r->count, UNISONO_F32,
+                                                           UNISONO_SUM, r->comm, &request)
+                            : unisono_exclusive_scan(r->in, r->out, r->count, UNISONO_F32,
+                                                     UNISONO_SUM, r->comm)));
+  EXPECT(prefix_is(r, r->rank));
+}
+
 static void check_scatter(const struct round* r, int root) {
   fill(r);
   SUCCEEDS(done(
@@ -183,6 +204,7 @@ void run_collectives(unisono_comm_t comm) {
     check_all_reduce(&round);
     check_all_gather(&round);
     check_reduce_scatter(&round);
+    check_scans(&round);
     check_all_to_all(&round);
     check_barrier(&round);
     free(round.in);

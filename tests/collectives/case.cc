@@ -105,7 +105,7 @@ std::vector<ReduceOp> ops_of(const Family& family, Dtype dtype) {
   for (const std::string& word : family.of("op", {"sum"})) {
     for (int i = 0; i < kReduceOpCount; ++i) {
       const auto op = static_cast<ReduceOp>(i);
-      if (defined(dtype, op) && (word == "all" || word == to_string(op))) {
+      if (defined(family.collective, dtype, op) && (word == "all" || word == to_string(op))) {
         ops.push_back(op);
       }
     }
@@ -143,11 +143,16 @@ void multiply(std::vector<Case>& cases, const Values& values, Apply apply) {
   cases = std::move(all);
 }
 
+bool is_prefix(Collective collective) {
+  return collective == Collective::scan || collective == Collective::exclusive_scan;
+}
+
 }  // namespace
 
 bool has_op(Collective collective) {
   return collective == Collective::reduce || collective == Collective::all_reduce ||
-         collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_v;
+         collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_v ||
+         is_prefix(collective);
 }
 
 bool has_root(Collective collective) {
@@ -162,7 +167,12 @@ bool is_v(Collective collective) {
          collective == Collective::all_to_all_v;
 }
 
-bool defined(Dtype dtype, ReduceOp op) {
+bool is_vector(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce ||
+         collective == Collective::all_reduce || is_prefix(collective);
+}
+
+bool defined(Collective collective, Dtype dtype, ReduceOp op) {
   const bool is_float = dtype == Dtype::f16 || dtype == Dtype::bf16 || dtype == Dtype::f8e4m3 ||
                         dtype == Dtype::f8e5m2 || dtype == Dtype::f32 || dtype == Dtype::f64;
   switch (op) {
@@ -174,6 +184,7 @@ bool defined(Dtype dtype, ReduceOp op) {
     case ReduceOp::user:  // whose function, here, adds these
       return dtype == Dtype::u32 || dtype == Dtype::u64;
     case ReduceOp::avg:
+      return dtype != Dtype::boolean && !is_prefix(collective);
     case ReduceOp::premul_sum:
       return dtype != Dtype::boolean;
     default:

@@ -53,9 +53,10 @@ std::vector<Case> parse_cases(std::string_view line);
 std::string to_line(const Case& test_case);
 
 // Returns true if a reduction is defined: an independent statement of the table.
-bool defined(Dtype dtype, ReduceOp op);
+bool defined(Collective collective, Dtype dtype, ReduceOp op);
 bool has_op(Collective collective);
 bool has_root(Collective collective);
 bool is_v(Collective collective);
+bool is_vector(Collective collective);  // `count` is of the whole vector
 
 }  // namespace unisono::testing

@@ -89,10 +89,7 @@ std::size_t draw_count(Random& random, const Case& one, std::size_t slot_bytes) 
       count = random.below(most);
       break;
   }
-  const bool vector = one.collective == Collective::broadcast ||
-                      one.collective == Collective::reduce ||
-                      one.collective == Collective::all_reduce;
-  return std::min(count, vector ? most : most / n);
+  return std::min(count, is_vector(one.collective) ? most : most / n);
 }
 
 Case draw_case(Random& random, int ranks, std::size_t slot_bytes) {
@@ -102,7 +99,7 @@ Case draw_case(Random& random, int ranks, std::size_t slot_bytes) {
   do {
     one.dtype = static_cast<Dtype>(random.below(kDtypeCount));
     one.op = static_cast<ReduceOp>(random.below(kReduceOpCount));
-  } while (!defined(one.dtype, one.op) || is_staged(one.op));
+  } while (!defined(one.collective, one.dtype, one.op) || is_staged(one.op));
   one.op = has_op(one.collective) ? one.op : ReduceOp::sum;
   one.root = has_root(one.collective) ? up_to(random, ranks) - 1 : 0;
   one.algorithm = draw_algorithm(random, one);

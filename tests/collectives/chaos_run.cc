@@ -27,8 +27,8 @@ struct Part {
   engine::Operation operation;
 };
 
-engine::Around around_of(const Case& one) {
-  return engine::around(one.collective, one.dtype, one.op, one.ranks);
+engine::Around around_of(const Case& one, int rank) {
+  return engine::around(one.collective, one.dtype, one.op, rank, one.ranks);
 }
 
 Part make_part(const ChaosTrial& trial, std::size_t which, const Schedule& schedule, int rank) {
@@ -69,17 +69,20 @@ Part make_part(const ChaosTrial& trial, std::size_t which, const Schedule& sched
     reducer.user = call.reduction.user.combine;
     reducer.context = call.reduction.user.context;
   } else {
-    reducer = engine::reducer_of(one.collective, one.op, around_of(one));
+    reducer = engine::reducer_of(one.collective, one.op, around_of(one, rank));
   }
   return part;
 }
 
 // Does the communicator's work after the engine has finished.
-void finish_reduction(const Case& one, const engine::Operation& operation) {
-  const engine::Around around = around_of(one);
-  if (around.after != nullptr && operation.output_bytes != 0) {
+void finish_reduction(const Case& one, int rank, const engine::Operation& operation) {
+  const engine::Around around = around_of(one, rank);
+  const std::size_t count = engine::fills_output(one.collective, one.op, rank)
+                                ? one.count
+                                : operation.output_bytes / size_of(one.dtype);
+  if (around.after != nullptr && count != 0) {
     std::byte* const output = operation.buffers[1];
-    around.after(output, output, operation.output_bytes / size_of(one.dtype), around.divisor);
+    around.after(output, output, count, around.divisor);
   }
 }
 
@@ -143,7 +146,7 @@ class Chaos {
   bool finish(std::size_t which) {
     Rank& rank = ranks_[which];
     Part& part = rank.parts[rank.at];
-    finish_reduction(trial_.cases[rank.at], part.operation);
+    finish_reduction(trial_.cases[rank.at], static_cast<int>(which), part.operation);
     const std::string wrong = part.run->check();
     if (!wrong.empty() && wrong_.empty()) {
       wrong_ = "operation " + std::to_string(rank.at + 1) + ", rank " + std::to_string(which) +

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/collectives.h"
 #include "disagreements.h"
 
 namespace unisono::testing {
@@ -82,7 +83,7 @@ bool change_algorithm(Draw& draw, Case& one) {
 std::optional<Made> other_than(Draw& draw, const Made& common, Field field, int rank) {
   Made made = common;
   Case& one = made.one;
-  const auto allows = [&](ReduceOp op) { return defined(one.dtype, op); };
+  const auto allows = [&](ReduceOp op) { return defined(one.collective, one.dtype, op); };
   switch (field) {
     case Field::collective:
       change_collective(draw, one);
@@ -92,7 +93,7 @@ std::optional<Made> other_than(Draw& draw, const Made& common, Field field, int 
         return std::nullopt;
       }
       one.dtype = draw_other(draw, one.dtype, kDtypeCount, [&](Dtype dtype) {
-        return !has_op(one.collective) || defined(dtype, one.op);
+        return !has_op(one.collective) || defined(one.collective, dtype, one.op);
       });
       return made;
     case Field::op:
@@ -140,7 +141,7 @@ void prepare(Draw& draw, Made& common, Field field) {
       one.dtype = one.dtype == Dtype::boolean ? Dtype::f32 : one.dtype;
       break;
     case Field::max_error:
-      if (!is_plain(one.collective)) {
+      if (!is_plain(one.collective) || is_scan(one.collective)) {
         one.collective = Collective::all_reduce;
       }
       one.algorithm = "";

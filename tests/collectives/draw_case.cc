@@ -43,14 +43,11 @@ Case draw_case(Draw& draw, int ranks) {
   do {
     one.dtype = static_cast<Dtype>(draw.below(kDtypeCount));
     one.op = static_cast<ReduceOp>(draw.below(kReduceOpCount));
-  } while (has_op(one.collective) && !defined(one.dtype, one.op));
+  } while (has_op(one.collective) && !defined(one.collective, one.dtype, one.op));
   one.op = has_op(one.collective) ? one.op : ReduceOp::sum;
   one.root = has_root(one.collective) ? draw.rank_below(ranks) : 0;
-  const bool vector = one.collective == Collective::broadcast ||
-                      one.collective == Collective::reduce ||
-                      one.collective == Collective::all_reduce;
-  one.count =
-      draw_bytes(draw) / size_of(one.dtype) / (vector ? 1 : static_cast<std::size_t>(ranks));
+  one.count = draw_bytes(draw) / size_of(one.dtype) /
+              (is_vector(one.collective) ? 1 : static_cast<std::size_t>(ranks));
   draw_own_matter(draw, one);
   one.seed = draw.next() % 1'000'000;
   return one;

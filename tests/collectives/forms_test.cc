@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -534,7 +535,8 @@ std::string wrong_averages(Communicator& comm, T value) {
   const auto n = static_cast<std::size_t>(comm.size());
   for (const Algorithm* algorithm : catalog()) {
     const Collective collective = algorithm->collective;
-    if (!reduces(collective) || !can_serve(*algorithm, {.ranks = comm.size()})) {
+    if (!reduces(collective) || is_scan(collective) ||
+        !can_serve(*algorithm, {.ranks = comm.size()})) {
       continue;
     }
     for (const std::size_t count : {std::size_t{1}, std::size_t{300}, std::size_t{20'000}}) {
@@ -568,6 +570,87 @@ TEST_P(Forms, AveragesOfEqualFloats) {
              wrong_averages(comm, to_f8e5m2(40'960)) + wrong_averages(comm, to_f16(0x1p-24F));
     });
   }
+}
+
+// x -> factor * x + addend, with the factor in the high half. `in` first, then `inout`:
+// compositions do not commute.
+constexpr std::uint64_t affine(std::uint64_t factor, std::uint64_t addend) {
+  return factor << 32 | (addend & 0xffffffffU);
+}
+
+constexpr std::uint64_t composed(std::uint64_t first, std::uint64_t second) {
+  const std::uint64_t factor = second >> 32;
+  return affine((first >> 32) * factor, (first & 0xffffffffU) * factor + (second & 0xffffffffU));
+}
+
+void compose(void* inout, const void* in, std::size_t count, void* /*context*/) {
+  auto* const second = static_cast<std::uint64_t*>(inout);
+  const auto* const first = static_cast<const std::uint64_t*>(in);
+  std::transform(first, first + count, second, second, composed);
+}
+
+std::string wrong_compositions(Communicator& comm, const Algorithm& algorithm, std::size_t count) {
+  const auto mine = [](int rank) { return affine(5, static_cast<std::uint64_t>(rank) + 1); };
+  constexpr std::uint64_t kUnchanged = 77;
+  const std::vector<std::uint64_t> in(count, mine(comm.rank()));
+  std::vector<std::uint64_t> out(count, kUnchanged);
+  comm.run({.collective = algorithm.collective,
+            .in = in.data(),
+            .out = out.data(),
+            .count = count,
+            .dtype = Dtype::u64,
+            .reduction = Reduction::custom({.combine = compose}),
+            .algorithm = algorithm.name});
+  // No identity of the function is known, so exclusive_scan leaves rank 0's output as it is.
+  const int terms = comm.rank() + (algorithm.collective == Collective::scan ? 1 : 0);
+  std::uint64_t expected = terms == 0 ? kUnchanged : mine(0);
+  for (int rank = 1; rank < terms; ++rank) {
+    expected = composed(expected, mine(rank));
+  }
+  return wrong_unless(out == std::vector(count, expected),
+                      std::string(to_string(algorithm.collective)) + " " +
+                          std::string(algorithm.name) + " of " + std::to_string(count));
+}
+
+TEST_P(Forms, ScansOfAFunctionThatDoesNotCommute) {
+  for (const int ranks : {1, 2, 3, 5, 8}) {
+    run(ranks, [](Communicator& comm) {
+      std::string wrong;
+      for (const Algorithm* algorithm : catalog()) {
+        for (const std::size_t count : {std::size_t{1}, std::size_t{40'000}}) {
+          wrong +=
+              is_scan(algorithm->collective) ? wrong_compositions(comm, *algorithm, count) : "";
+        }
+      }
+      return wrong;
+    });
+  }
+}
+
+TEST_P(Forms, ScansHaveTypedForms) {
+  run(3, [](Communicator& comm) {
+    const auto rank = static_cast<std::size_t>(comm.rank());
+    const std::vector<std::int64_t> tokens = {10, 20, 30};  // of each rank
+    std::array<std::int64_t, 1> first = {tokens[rank]};
+    std::array<std::int64_t, 1> end = {-1};
+    comm.scan(std::span(tokens).subspan(rank, 1), end, sum);
+    comm.exclusive_scan(first, sum);
+    std::string wrong =
+        wrong_unless(first[0] == std::array<std::int64_t, 3>{0, 10, 30}[rank], "exclusive_scan") +
+        wrong_unless(end[0] == std::array<std::int64_t, 3>{10, 30, 60}[rank], "scan");
+    comm.scan_async(first, max).wait();
+    comm.exclusive_scan_async(first, end, max).wait();
+    const std::int64_t least = std::numeric_limits<std::int64_t>::min();
+    wrong += wrong_unless(end[0] == std::array<std::int64_t, 3>{least, 0, 10}[rank],
+                          "exclusive_scan of max");
+    try {
+      comm.scan(first, avg);
+      wrong += "avg was taken; ";
+    } catch (const Error& error) {
+      wrong += wrong_unless(error.code() == ErrorCode::usage, error.what());
+    }
+    return wrong;
+  });
 }
 
 TEST(SendTimeout, SaysThatTheBytesWaitForTheirReceiver) {

@@ -165,6 +165,37 @@ std::uint64_t reduce_integers(const Case& one, std::size_t index) {
   return result;
 }
 
+std::uint64_t identity_bits(Dtype dtype, ReduceOp op) {
+  const std::uint64_t sign = std::uint64_t{1} << (bits_of(dtype) - 1);
+  std::uint64_t one = 1;
+  std::uint64_t greatest = is_signed(dtype) ? sign - 1 : mask_of(dtype);
+  std::uint64_t least = is_signed(dtype) ? sign : 0;
+  std::uint64_t every = mask_of(dtype);
+  if (dtype == Dtype::boolean) {
+    greatest = every = 1;
+  } else if (is_float(dtype)) {
+    const FloatFormat format = format_of(dtype);
+    const auto bias = (std::uint64_t{1} << (format.exponent_bits - 1)) - 1;
+    one = bias << format.mantissa_bits;
+    // Infinity, or the greatest number of the format that has none.
+    greatest = dtype == Dtype::f8e4m3 ? 0x7e : (2 * bias + 1) << format.mantissa_bits;
+    least = sign | greatest;
+  }
+  switch (op) {
+    case ReduceOp::prod:
+    case ReduceOp::land:
+      return one;
+    case ReduceOp::min:
+      return greatest;
+    case ReduceOp::max:
+      return least;
+    case ReduceOp::band:
+      return every;
+    default:
+      return 0;
+  }
+}
+
 struct FloatResult {
   double value = 0;  // in double
   double bound = 0;
@@ -278,10 +309,15 @@ std::uint64_t input_bits(const Case& one, int rank, std::size_t index) {
          exponent << format.mantissa_bits | mantissa;
 }
 
-std::string check_element(const Case& one, const Origin& origin, std::uint64_t got) {
+std::string check_element(const Case& whole, const Origin& origin, std::uint64_t got) {
   if (origin.kind == Origin::Kind::copy) {
-    return expected_bits(got, input_bits(one, origin.rank, origin.index));
+    return expected_bits(got, input_bits(whole, origin.rank, origin.index));
   }
+  if (origin.terms == 0) {
+    return expected_bits(got, identity_bits(whole.dtype, whole.op));
+  }
+  Case one = whole;
+  one.ranks = origin.terms;
   if (!is_float(one.dtype)) {
     return expected_bits(got, reduce_integers(one, origin.index));
   }

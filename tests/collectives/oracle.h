@@ -4,7 +4,8 @@
 // result may differ from the sum (product) in double by (n + 1) roundings of its format, relative
 // to the sum of the magnitudes (to the product). The algorithms that document rank order (flat,
 // one_shot) must give just the bits of: accumulate from rank 0 to n-1 in f32 (f64 for f64), round
-// once.
+// once. A reduction of no inputs is
+// the operation's identity.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,7 @@ struct Origin {
   enum class Kind : std::uint8_t { untouched, copy, reduction };
   Kind kind = Kind::untouched;
   int rank = 0;           // copy: whose input
+  int terms = 0;          // reduction: the ranks from 0 on whose inputs it has
   std::size_t index = 0;  // in the input buffer, or of all inputs for a reduction
 };
 

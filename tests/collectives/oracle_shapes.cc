@@ -39,9 +39,9 @@ void copies(Shape& shape, std::size_t to, int rank, std::size_t from, std::size_
   }
 }
 
-void reductions(Shape& shape, std::size_t from) {
+void reductions(Shape& shape, std::size_t from, int terms) {
   for (std::size_t i = 0; i < shape.out; ++i) {
-    shape.origins[i] = {.kind = Origin::Kind::reduction, .rank = 0, .index = from + i};
+    shape.origins[i] = {.kind = Origin::Kind::reduction, .terms = terms, .index = from + i};
   }
 }
 
@@ -69,8 +69,12 @@ void shape_vector(const Case& one, int rank, Shape& shape) {
   shape.origins.resize(shape.out);
   if (one.collective == Collective::broadcast) {
     copies(shape, 0, one.root, 0, one.count);
-  } else {
-    reductions(shape, 0);
+  } else if (one.collective == Collective::scan) {
+    reductions(shape, 0, rank + 1);
+  } else if (one.collective != Collective::exclusive_scan) {
+    reductions(shape, 0, one.ranks);
+  } else if (rank != 0 || one.op != ReduceOp::user) {
+    reductions(shape, 0, rank);
   }
 }
 
@@ -99,7 +103,7 @@ void shape_parts(const Case& one, int rank, Shape& shape) {
     if (collective == Collective::scatter) {
       copies(shape, 0, one.root, offsets[me], counts[me]);
     } else {
-      reductions(shape, offsets[me]);
+      reductions(shape, offsets[me], one.ranks);
     }
     return;
   }
@@ -156,6 +160,8 @@ Shape shape_of(const Case& one, int rank) {
     case Collective::broadcast:
     case Collective::reduce:
     case Collective::all_reduce:
+    case Collective::scan:
+    case Collective::exclusive_scan:
       shape_vector(one, rank, shape);
       break;
     case Collective::all_to_all:

@@ -48,6 +48,8 @@ Sizes sizes_of(const Call& call, int rank, int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
   switch (call.collective) {
     case Collective::all_reduce:
+    case Collective::scan:
+    case Collective::exclusive_scan:
       return {call.count, call.count};
     case Collective::reduce:
       return {call.count, rank == call.root ? call.count : 0};
@@ -57,7 +59,8 @@ Sizes sizes_of(const Call& call, int rank, int ranks) {
 }
 
 constexpr Collective kReducing[] = {Collective::all_reduce, Collective::reduce,
-                                    Collective::reduce_scatter};
+                                    Collective::reduce_scatter, Collective::scan,
+                                    Collective::exclusive_scan};
 
 // Returns one rank's result of one call, as bytes.
 template <typename T>

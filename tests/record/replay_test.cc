@@ -52,13 +52,13 @@ std::string draw_algorithm(Random& random, Collective collective, int ranks, int
 
 Drawn draw(Random& random, int ranks) {
   constexpr Dtype kTypes[] = {Dtype::f32, Dtype::bf16, Dtype::f64, Dtype::u8, Dtype::i32};
-  constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::max, ReduceOp::avg};
+  constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::max, ReduceOp::avg};  // scans have no avg
   Drawn one;
   do {
     one.collective = static_cast<Collective>(random.below(kCollectiveCount));
   } while (is_v_form(one.collective));
   one.dtype = kTypes[random.below(std::size(kTypes))];
-  one.op = kOps[random.below(std::size(kOps))];
+  one.op = kOps[random.below(std::size(kOps) - (is_scan(one.collective) ? 1 : 0))];
   one.root = static_cast<int>(random.below(static_cast<std::uint64_t>(ranks)));
   one.algorithm = draw_algorithm(random, one.collective, ranks, one.root);
   const std::size_t most = kMostBytes / size_of(one.dtype) / static_cast<std::size_t>(ranks);

@@ -64,6 +64,14 @@ void define_collective_calls(const Define& define) {
          "Copies part d of rank s's `data` into part s of rank d's `out`; both have size * n "
          "elements.",
          py::arg("data"), py::arg("out"), py::kw_only());
+  define("scan", unisono::Collective::scan, &calls::all_reduce,
+         "Reduces `data` of ranks 0 to r into `out` on rank r; without `out`, into `data`.",
+         py::arg("data"), py::arg("out") = py::none(), py::arg("op") = "sum", py::kw_only());
+  define(
+      "exclusive_scan", unisono::Collective::exclusive_scan, &calls::all_reduce,
+      "Reduces `data` of ranks 0 to r-1 into `out` on rank r; without `out`, into `data`. Rank 0 "
+      "gets the identity of `op`, such as 0 for a sum.",
+      py::arg("data"), py::arg("out") = py::none(), py::arg("op") = "sum", py::kw_only());
   define("barrier", unisono::Collective::barrier, &calls::barrier,
          "Waits until all ranks have called it.", py::kw_only());
   const std::string lists =

@@ -266,9 +266,13 @@ void define_devices(py::module_& module) {
       .def("check", &Group::check)
       .def("synchronize", &Group::synchronize, arg("stream") = py::none(), arg("timeout_ms") = 0)
       .def("close", &Group::close);
-  define_collective_calls(
-      [&group](const char* name, unisono::Collective collective, auto fill, const std::string& doc,
-               const auto&... extra) { define(group, name, collective, fill, doc, extra...); });
+  define_collective_calls([&group](const char* name, unisono::Collective collective, auto fill,
+                                   const std::string& doc, const auto&... extra) {
+    if (collective != unisono::Collective::scan &&
+        collective != unisono::Collective::exclusive_scan) {  // device memory has none
+      define(group, name, collective, fill, doc, extra...);
+    }
+  });
 }
 
 }  // namespace unisono_python

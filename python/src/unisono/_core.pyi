@@ -210,6 +210,29 @@ class Communicator:
     def all_to_all_plan(
         self, data: Buffer, out: Buffer, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
+    def scan(
+        self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
+    ) -> Any:
+        """Reduces `data` of ranks 0 to r into `out` on rank r; without `out`, into `data`. Not avg."""
+    def scan_async(
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def scan_plan(
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
+    def exclusive_scan(
+        self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
+    ) -> Any:
+        """Reduces `data` of ranks 0 to r-1 into `out` on rank r; without `out`, into `data`. Not avg.
+
+        Rank 0 gets the identity of `op`, such as 0 for "sum"; with a function its `out` is unchanged.
+        """
+    def exclusive_scan_async(
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
+    ) -> Request: ...
+    def exclusive_scan_plan(
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
+    ) -> Plan: ...
     def barrier(
         self, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> None:

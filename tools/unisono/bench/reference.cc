@@ -11,6 +11,7 @@
 
 #include "base/collectives.h"
 #include "base/dtypes.h"
+#include "base/identity.h"
 
 namespace unisono::cli {
 namespace {
@@ -190,6 +191,13 @@ template <typename T>
 std::uint64_t check_reduced(const DataRule& rule, int rank, std::size_t first, std::size_t count,
                             const T* data) {
   std::uint64_t wrong = 0;
+  if (rule.collective == Collective::exclusive_scan && rank == 0) {
+    const T identity = identity_of<*kDtypeOf<T>>(rule.op);
+    for (std::size_t i = 0; i < count; ++i) {
+      wrong += std::memcmp(&data[i], &identity, sizeof(T)) != 0 ? 1U : 0U;
+    }
+    return wrong;
+  }
   for (std::size_t i = 0; i < count; ++i) {
     wrong += is_right(data[i], reduced<T>(rule, rank, first + i)) ? 0U : 1U;
   }

@@ -15,12 +15,16 @@ export function lowerBound(collective: string, ranks: number, bytes: number): Bo
   if (ranks === 1) return { messages: 0, bytes: 0, reduced: 0 };
   const messages = Math.ceil(Math.log2(ranks));
   const others = (bytes * (ranks - 1)) / ranks;
-  const reduced = reduces(collective) ? others : 0;
+  const reduced = !reduces(collective)
+    ? 0
+    : others - (collective === 'exclusive_scan' ? bytes / ranks : 0);
   switch (plainForm(collective)) {
     case 'barrier':
       return { messages, bytes: 0, reduced };
     case 'broadcast':
     case 'reduce':
+    case 'scan':
+    case 'exclusive_scan':
       return { messages, bytes, reduced };
     case 'all_reduce':
       return { messages, bytes: 2 * others, reduced };

@@ -20,6 +20,7 @@ export type Mistake =
   | 'reads_unwritten'
   | 'counted_twice'
   | 'lacks'
+  | 'has_others'
   | 'cannot_copy'
   | 'cannot_send'
   | 'cannot_receive';

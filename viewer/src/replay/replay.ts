@@ -4,7 +4,7 @@
 // What a cell holds is a set of contributors, one bit a rank (one bit in all where chunks are not
 // summed). Only where a rank's part is in twice, exact counts are kept beside the set; they stop at
 // 255. Findings and the final state are those of the C++ verifier.
-import { countsEveryone, hasInput, needsOutput } from '../schedule/collective';
+import { contributes, countsEveryone, hasInput, needsOutput } from '../schedule/collective';
 import { BUFFERS, INPUT, OUTPUT, REDUCE, SCRATCH, type Schedule } from '../schedule/types';
 import type { Argument, Findings, Mistake } from './finding';
 
@@ -195,21 +195,26 @@ export class Replay {
   }
 
   private checkEnd(chunk: number, findings: Findings): void {
-    const { ranks } = this.schedule;
+    const { ranks, collective } = this.schedule;
     for (let rank = 0; rank < ranks && !findings.full(); rank++) {
       if (!needsOutput(this.schedule, rank, chunk)) continue;
       const version = this.last[this.cell(rank, OUTPUT, chunk)]!;
-      if (this.isFull(version)) continue; // most are; bit by bit takes long among many ranks
+      // Most are; bit by bit takes long among many ranks.
+      if (contributes(collective, ranks - 1, rank) && this.isFull(version)) continue;
       const empty = version < 0 && !hasInput(this.schedule, rank, chunk);
-      const missing: number[] = [];
+      const wrong: Record<'lacks' | 'has_others', number[]> = { lacks: [], has_others: [] };
       for (let i = 0; i < this.width; i++) {
-        if (empty || ((this.word(version, rank, i >> 5) >>> (i & 31)) & 1) === 0) {
-          missing.push(this.width === 1 ? this.owner(chunk) : i);
+        const has = !empty && ((this.word(version, rank, i >> 5) >>> (i & 31)) & 1) !== 0;
+        const belongs = contributes(collective, i, rank);
+        if (has !== belongs) {
+          wrong[has ? 'has_others' : 'lacks'].push(this.width === 1 ? this.owner(chunk) : i);
         }
       }
-      if (missing.length === 0) continue;
       const at = { step: -1, rank, chunk, line: 0 };
-      findings.add({ kind: 'data_flow', mistake: 'lacks', ...at, arguments: missing });
+      for (const mistake of ['lacks', 'has_others'] as const) {
+        if (wrong[mistake].length === 0) continue;
+        findings.add({ kind: 'data_flow', mistake, ...at, arguments: wrong[mistake] });
+      }
     }
   }
 

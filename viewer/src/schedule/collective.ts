@@ -14,6 +14,8 @@ export const COLLECTIVES = [
   'barrier',
 ] as const;
 
+export const SCANS = ['scan', 'exclusive_scan'];
+
 export const V_FORMS = [
   'scatter_v',
   'gather_v',
@@ -23,7 +25,7 @@ export const V_FORMS = [
 ];
 
 export function isCollective(name: string): boolean {
-  return (COLLECTIVES as readonly string[]).includes(name) || V_FORMS.includes(name);
+  return [...COLLECTIVES, ...SCANS, ...V_FORMS].includes(name);
 }
 
 export function plainForm(collective: string): string {
@@ -36,7 +38,12 @@ export function isRooted(collective: string): boolean {
 }
 
 export function reduces(collective: string): boolean {
-  return ['reduce', 'all_reduce', 'reduce_scatter'].includes(plainForm(collective));
+  return ['reduce', 'all_reduce', 'reduce_scatter', ...SCANS].includes(plainForm(collective));
+}
+
+// Does the result of rank `to` have the input of rank `from`?
+export function contributes(collective: string, from: number, to: number): boolean {
+  return !SCANS.includes(collective) || from < to || (from === to && collective === 'scan');
 }
 
 // Can one chunk hold the contributions of several ranks?
@@ -78,6 +85,8 @@ export function needsOutput(schedule: Schedule, rank: number, chunk: number): bo
       return Math.trunc(chunk / groupSize(schedule)) === rank;
     case 'all_to_all':
       return Math.trunc(chunk / pairSize(schedule)) % schedule.ranks === rank;
+    case 'exclusive_scan':
+      return rank > 0;
     default:
       return true;
   }

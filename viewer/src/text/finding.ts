@@ -50,6 +50,10 @@ export const SENTENCES: Record<Mistake, readonly [string, string]> = {
     'chunk {chunk} lacks {ranks} {all} on rank {rank}',
     'rank {rank} 上的块 {chunk} 缺少 rank {all} 的贡献',
   ],
+  has_others: [
+    'chunk {chunk} has {ranks} {all} on rank {rank}, which it must not have',
+    'rank {rank} 上的块 {chunk} 有不该有的 rank {all} 的贡献',
+  ],
   cannot_copy: [
     'rank {rank} cannot copy chunk {chunk}: waits for ever with one message a lane',
     'rank {rank} 无法复制块 {chunk}：每条通道一条消息时会永远等待',
@@ -77,5 +81,7 @@ export function sentence(finding: Finding, lang: Lang = 'en'): string {
 // As `unisono verify` says it, with its step counted from 1.
 export function toText(finding: Finding): string {
   if (finding.step >= 0) return `step ${finding.step + 1}: ${sentence(finding)}`;
-  return finding.mistake === 'lacks' ? `end: ${sentence(finding)}` : sentence(finding);
+  return finding.step < 0 && finding.kind === 'data_flow'
+    ? `end: ${sentence(finding)}`
+    : sentence(finding);
 }
