@@ -143,7 +143,7 @@ std::string first_node(std::string_view list) {
     node += list.substr(1, end - 1);
     list.remove_prefix(close + 1);
   }
-  return node;
+  return node.find_first_of("[]:") == std::string::npos ? node : "";
 }
 
 // Slurm gives the ranks no port, so the number of the step selects one.

@@ -268,7 +268,7 @@ TEST(Resolve, SeveralHostsMeetWhereTheLauncherSays) {
                                           {"node7", "node7"}}) {
     EXPECT_EQ(resolved(with(nodes, "SLURM_STEP_NODELIST", list)).address, first + ":20541");
   }
-  for (const char* broken : {"rack[1-2", "rack[]", "rack[1-2]node[", ","}) {
+  for (const char* broken : {"rack[1-2", "rack[]", "rack[1-2]node[", "rack[[1-2]", "rack1]", ","}) {
     EXPECT_NE(refusal(with(nodes, "SLURM_STEP_NODELIST", broken)), "") << broken;
   }
   // A separate world within the launcher's ranks on this host.

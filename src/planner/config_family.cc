@@ -348,6 +348,7 @@ constexpr ConfigFamily kFamilies[] = {
                        .last_norm = {.key = "do_layer_norm_before", .fallback = true}},
            .gated = false,
            .positions_key = "max_position_embeddings",
+           .positions = 2048,
            .more_positions = 2}),
     sized("bloom", {250880, 64, 0, 2, 8},
           {.tied = true,

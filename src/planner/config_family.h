@@ -92,6 +92,7 @@ struct ConfigFamily {
   bool gates_output = false;
   bool has_single_parts = false;        // a layer mixes tokens, or is an inner part: Nemotron-H
   std::string_view positions_key = {};  // of learned positions
+  int positions = 1024;                 // where the file does not say them
   int more_positions = 0;               // than the key says
   Linear linear = Linear::none;
   int attention_period = 0;  // every so many layers are attention

@@ -85,6 +85,14 @@ TEST(Config, EmbeddingsAreTiedByDefaultAsTransformersTiesThem) {
   }
 }
 
+// OPT-6.7B: without the key, there are 2048 learned positions and 2 more.
+TEST(Config, PositionsHaveTheDefaultOfTheirArchitecture) {
+  const ModelConfig config = read(R"({"model_type": "opt", "hidden_size": 4096, "ffn_dim": 16384,
+      "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 50272,
+      "word_embed_proj_dim": 4096})");
+  EXPECT_EQ(total_weights(config.shape), 6'658'473'984);
+}
+
 // A part of a larger file has no key that has its default; the whole file has its sizes.
 TEST(Config, PartsHaveTheDefaultsOfTheirArchitecture) {
   const ModelConfig part = read(sample("good_gemma_3_4b"));

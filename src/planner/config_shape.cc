@@ -374,8 +374,9 @@ class ConfigReader {
     sum += is_asked(rule.last_norm) ? norm : 0;
     sum += is_asked(rule.head) ? shape_.vocabulary : 0;
     if (!family_.positions_key.empty()) {
-      sum += hidden * (static_cast<double>(keys_.size_or(family_.positions_key, 1024)) +
-                       family_.more_positions);
+      sum +=
+          hidden * (static_cast<double>(keys_.size_or(family_.positions_key, family_.positions)) +
+                    family_.more_positions);
     }
     sum += family_.has_embedding_norm ? norm : 0;
     if (family_.windows == Windows::chunks || rule.heads == HeadNorms::each) {

@@ -194,13 +194,45 @@ TEST(ReadKineto, CountsComputingKernelsAsSuch) {
       "a");
   EXPECT_EQ(rank.calls.size(), 1U);
   EXPECT_EQ(left_out(rank),
-            "1 kernels that compute; 1 kernels of NCCL or a relative whose collective is unknown");
+            "1 kernels that compute; 1 kernels of NCCL or a relative that the trace does not "
+            "connect to a call: of a CUDA graph, or recorded without ProfilerActivity.CPU");
 }
 
 TEST(ReadKineto, CountsKernelsOfAscendAsCollectives) {
   const ImportedRank rank =
       read_kineto(trace_of(0, {event("kernel", "hcom_allReduce__950_0_1", 10, 50)}), "a");
-  EXPECT_EQ(left_out(rank), "1 kernels of NCCL or a relative whose collective is unknown");
+  EXPECT_EQ(left_out(rank),
+            "1 kernels of NCCL or a relative that the trace does not connect to a call: of a CUDA "
+            "graph, or recorded without ProfilerActivity.CPU");
+}
+
+// A reduction within one kernel is no collective.
+TEST(ReadKineto, NamesKernelsOfOtherLibrariesThatCommunicate) {
+  const ImportedRank rank =
+      read_kineto(trace_of(0, {event("kernel", "multimem_all_reduce_kernel", 10, 50),
+                               event("kernel", "vllm::cross_device_reduce_1stage<float>", 70, 50),
+                               event("kernel", "LayerNormWarpAllReduce<float>", 130, 50)}),
+                  "a");
+  EXPECT_EQ(left_out(rank),
+            "1 kernels that compute; 2 kernels of other libraries that communicate, whose sizes "
+            "the trace does not know: \"multimem_all_reduce_kernel\"");
+}
+
+TEST(ReadKineto, CountsAnnotationsOfMessagesAsSuch) {
+  const ImportedRank rank =
+      read_kineto(trace_of(0, {event("user_annotation", "gloo:send 0->1", 100, 20),
+                               event("user_annotation", "gloo:recv 0<-1", 130, 20)}),
+                  "a");
+  EXPECT_EQ(left_out(rank), "2 sends and receives");
+}
+
+TEST(ReadKineto, SaysThatTheRankIsOfTheName) {
+  nlohmann::json document = trace_of(0, {kernel_of("0", 700)});
+  document.erase("distributedInfo");
+  const ImportedRank rank = read_kineto(document, "trace_7.json");
+  EXPECT_EQ(rank.rank, 7);
+  ASSERT_EQ(rank.account.assumed.size(), 1U);
+  EXPECT_NE(rank.account.assumed[0].find("is of rank 7"), std::string::npos);
 }
 
 TEST(ReadKineto, LeavesOutEventsWithoutATime) {

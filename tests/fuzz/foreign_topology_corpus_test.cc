@@ -100,6 +100,15 @@ TEST(ForeignTopologies, RanksAreThoseOfTheFile) {
   EXPECT_EQ(rate(topology, 0, 1), 450);
 }
 
+// One NVLink domain; both hosts have the same bus ids.
+TEST(ForeignTopologies, HostsOfOneFileHaveTheirOwnGpus) {
+  const Topology topology = good("good_two_hosts.xml");
+  ASSERT_EQ(topology.rank_count(), 2);
+  EXPECT_EQ(rate(topology, 0, 1), 900);
+  EXPECT_EQ(std::ranges::count(topology.devices, DeviceKind::node, &Device::kind), 2);
+  EXPECT_EQ(std::ranges::count(topology.devices, DeviceKind::gpu, &Device::kind), 2);
+}
+
 // Behind the command, with NICs of any name, and SYS as old drivers call it.
 TEST(ForeignTopologies, ReadsWhatIsPasted) {
   const Topology topology = good("good_pasted.txt");

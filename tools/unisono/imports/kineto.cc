@@ -68,6 +68,19 @@ bool is_of_collectives(const std::string& kernel) {
          kernel.find("cncl") != std::string::npos;
 }
 
+// By its name in small letters: multimem_all_reduce_kernel, vllm::cross_device_reduce_1stage, ...
+// A reduction within one kernel (warpAllReduce) has a letter before such a word.
+bool is_of_another_library(const std::string& kernel) {
+  constexpr std::string_view kWords[] = {"all_reduce",     "allreduce",   "all_gather",
+                                         "allgather",      "all_to_all",  "alltoall",
+                                         "reduce_scatter", "nvshmem",     "deep_ep",
+                                         "multimem",       "userbuffers", "cross_device_reduce"};
+  return std::ranges::any_of(kWords, [&kernel](std::string_view word) {
+    const std::size_t at = kernel.find(word);
+    return at != std::string::npos && (at == 0 || kernel[at - 1] < 'a' || kernel[at - 1] > 'z');
+  });
+}
+
 // Returns true if a kernel of that name can be part of the collective.
 bool can_be_of(const std::string& kernel, const std::string& collective) {
   const std::string name = lower(kernel);
@@ -96,6 +109,8 @@ struct Events {
   std::vector<Event> on_cpu = {};     // annotations of a CPU backend
   std::vector<Launch> launches = {};  // sorted
   std::int64_t computing = 0;
+  std::int64_t others = 0;      // kernels of other libraries that communicate
+  std::string other_name = {};  // of the first of them
   std::int64_t timeless = 0;    // kernels and annotations without a time or a duration
   std::int64_t parameters = 0;  // parameters of calls, on the CPU (record_param_comms)
 };
@@ -136,6 +151,8 @@ void add_event(const json& event, double base_us, Events& events) {
       events.described.push_back(std::move(made));
     } else if (is_of_collectives(lower(made.name))) {
       events.bare.push_back(std::move(made));
+    } else if (is_of_another_library(lower(made.name))) {
+      events.other_name = events.others++ == 0 ? made.name : events.other_name;
     } else {
       ++events.computing;
     }
@@ -277,12 +294,21 @@ class Reader {
     rank_.account = {.source = "PyTorch's profiler", .unit = "event"};
     const json& info = member(document, "distributedInfo");
     rank_.rank = rank_said(member(info, "rank"), path);
+    if (!member(info, "rank").is_number()) {
+      rank_.account.assume(fmt::format(
+          "{} is of rank {}, as its name says: it has no distributedInfo", path, rank_.rank));
+    }
     rank_.host = text(member(document, "host_name"));
     read_groups(info);
   }
 
   ImportedRank read(Events events) {
     rank_.account.leave_out(events.computing, kComputing);
+    rank_.account.leave_out(
+        events.others,
+        fmt::format("kernels of other libraries that communicate, whose sizes the trace does not "
+                    "know: {}",
+                    in_quotes(events.other_name)));
     rank_.account.leave_out(events.timeless, "without a time or a duration");
     std::map<std::int64_t, double> launched_at;
     for (const Launch& launch : events.launches) {
@@ -304,7 +330,8 @@ class Reader {
       add_launched(events);
     }
     rank_.account.leave_out(std::ranges::count(events.bare, false, &Event::is_taken),
-                            "kernels of NCCL or a relative whose collective is unknown");
+                            "kernels of NCCL or a relative that the trace does not connect to a "
+                            "call: of a CUDA graph, or recorded without ProfilerActivity.CPU");
     for (const Event& event : events.on_cpu) {
       add_annotation(event, event.span);
       if (!is_cpu_backend(event.backend)) {

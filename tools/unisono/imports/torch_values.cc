@@ -115,7 +115,8 @@ int rank_said(const json& value, const std::string& path) {
 }
 
 std::string known_collective(const std::string& name, ImportedRank& rank) {
-  if (name == "send" || name == "recv" || name == "recvAnySource") {
+  const std::string_view verb = std::string_view(name).substr(0, name.find(' '));  // "send 0->1"
+  if (verb == "send" || verb == "recv" || verb == "recvAnySource") {
     rank.account.leave_out(1, kSendsAndReceives);
     return {};
   }

@@ -14,6 +14,7 @@
 #include "cli/foreign_file.h"
 #include "cli/target.h"
 #include "cli/text_file.h"
+#include "network_model/csv.h"
 #include "network_model/logs/benchmark_log.h"
 #include "plan/plan.h"
 
@@ -45,16 +46,26 @@ network_model::Table table_of_algorithms(const std::string& path, network_model:
   return table;
 }
 
+// Returns true if the first line names columns, which are words; other programs print sentences.
+bool is_table(const std::string& text) {
+  const auto names = network_model::csv_fields(text.substr(0, text.find('\n')));
+  return !begins_as_json(text) && names && names->size() > 1 &&
+         std::ranges::none_of(
+             *names, [](const std::string& name) { return name.find(' ') != std::string::npos; });
+}
+
 // Throws UsageError for a file that is not a table.
 void refuse_other_files(const std::string& path, const std::string& text) {
   const std::string foreign = foreign_file(text);
-  if (!foreign.empty() || begins_as_json(text)) {
+  if (!foreign.empty() || !is_table(text)) {
     throw UsageError(
-        fmt::format("{} is {}", path,
-                    foreign.empty() ? "JSON, but not of one run of nccl-tests (-J)" : foreign),
-        "it reads tables (CSV), and what nccl-tests, OSU micro-benchmarks, ucc_perftest, the "
-        "oneCCL "
-        "benchmark and the Intel MPI benchmarks print about collectives",
+        foreign.empty() ? fmt::format("{} is neither a table nor the output of a benchmark that "
+                                      "unisono reads",
+                                      path)
+                        : fmt::format("{} is {}", path, foreign),
+        "it reads tables (CSV), what nccl-tests (also as JSON, -J, of one run), OSU "
+        "micro-benchmarks, ucc_perftest, the oneCCL benchmark and the Intel MPI benchmarks print "
+        "about collectives",
         "unisono help plan says which columns a table has");
   }
 }

@@ -30,7 +30,7 @@ constexpr std::size_t kReadAhead = 8192;
 bool is_ipv6(const std::string& text) {
   in6_addr address = {};
   const std::size_t zone = text.find('%');  // the zone of a link-local address
-  return zone + 1 != text.size() &&
+  return zone + 1 != text.size() && text.find_first_of("[]") == std::string::npos &&
          ::inet_pton(AF_INET6, text.substr(0, zone).c_str(), &address) == 1;
 }
 

@@ -91,6 +91,7 @@ class NcclReader {
     double links = 0;
     std::string target_class = {};
     double bytes_per_us = 0;
+    bool is_xgmi = false;
   };
 
   static void begin(void* user, const XML_Char* name, const XML_Char** list) {
@@ -144,11 +145,13 @@ class NcclReader {
       fail("it does not begin with <system>");
       return;
     } else if (name == "cpu") {
+      enter_host(text_of(attributes, "host_hash"));
       one.device = add("cpu" + text_of(attributes, "numaid"), DeviceKind::socket);
-      for (const int other : cpus_) {
+      std::vector<int>& cpus = cpus_[hash_];
+      for (const int other : cpus) {
         connect(topology_, other, one.device, kSocketsUs, kSocketsBytesPerUs);
       }
-      cpus_.push_back(one.device);
+      cpus.push_back(one.device);
     } else if (name == "pci") {
       open_slot(one, attributes);
     } else if (name == "gpu") {
@@ -163,6 +166,17 @@ class NcclReader {
     open_.push_back(std::move(one));
   }
 
+  // NVLinks may span hosts. Then each CPU names its host, and hosts have the same bus ids.
+  void enter_host(const std::string& hash) {
+    if (hosts_.empty()) {
+      hosts_[hash] = host_;
+    } else if (!hosts_.contains(hash)) {
+      hosts_[hash] = add("host", DeviceKind::node);
+    }
+    hash_ = hash;
+    host_ = hosts_[hash];
+  }
+
   void leave_out(const std::string& name) {
     constexpr std::size_t kMostNames = 16;
     strange_[strange_.size() < kMostNames || strange_.contains(name) ? name : "..."] += 1;
@@ -175,14 +189,15 @@ class NcclReader {
       fail("a <pci> outside a <cpu>");
       return;
     }
-    one.busid = text_of(attributes, "busid");
+    const std::string busid = text_of(attributes, "busid");
+    one.busid = hash_ + " " + busid;
     const double slot = slot_bytes_per_us(attributes);
     if (slot == 0) {
       ++unknown_slots_;
     }
     one.slot = slot > 0 ? slot : kSlotBytesPerUs;
     if (text_of(attributes, "class").starts_with("0x0604")) {
-      const int bridge = add("pcie." + one.busid, DeviceKind::network_switch);
+      const int bridge = add("pcie." + busid, DeviceKind::network_switch);
       connect(topology_, bridge, one.device, kSlotUs, one.slot);
       one.device = bridge;
     }
@@ -193,12 +208,16 @@ class NcclReader {
       fail("a <gpu> outside a <pci>");
       return;
     }
+    if (gpus_.contains(one.busid)) {
+      fail("two GPUs at the bus id" + one.busid.substr(one.busid.rfind(' ')));
+      return;
+    }
     const double dev = number_of(attributes, "dev").value_or(static_cast<double>(gpus_.size()));
     const int device = add(fmt::format("gpu{:g}", dev), DeviceKind::gpu);
     connect(topology_, device, one.device, kSlotUs, one.slot);
-    gpus_.insert_or_assign(one.busid, Gpu{.device = device,
-                                          .number = number_of(attributes, "rank").value_or(dev),
-                                          .architecture = number_of(attributes, "sm").value_or(0)});
+    gpus_[one.busid] = {.device = device,
+                        .number = number_of(attributes, "rank").value_or(dev),
+                        .architecture = number_of(attributes, "sm").value_or(0)};
     one.device = device;
   }
 
@@ -234,13 +253,15 @@ class NcclReader {
                         : architecture == 60  ? 20e3
                                               : kNvlinkBytesPerUs;
     nvlinks_.push_back({.from = one.busid,
-                        .to = text_of(attributes, "target"),
+                        .to = hash_ + " " + text_of(attributes, "target"),
                         .links = number_of(attributes, "count").value_or(1),
                         .target_class = text_of(attributes, "tclass"),
-                        .bytes_per_us = each});
+                        .bytes_per_us = each,
+                        .is_xgmi = name == "xgmi"});
   }
 
   void finish() {
+    host_ = hosts_.size() > 1 ? -1 : host_;  // NVSwitches then belong to none
     for (const NvLink& link : nvlinks_) {
       join(link);
     }
@@ -284,7 +305,8 @@ class NcclReader {
     std::string text =
         fmt::format("NCCL's XML; assumed: {:g} GB/s between CPUs", kSocketsBytesPerUs / 1e3);
     if (!nvlinks_.empty()) {
-      text += fmt::format(", {:g} each way of an NVLink", nvlinks_.front().bytes_per_us / 1e3);
+      text += fmt::format(", {:g} each way of an {}", nvlinks_.front().bytes_per_us / 1e3,
+                          nvlinks_.front().is_xgmi ? "xGMI link" : "NVLink");
     }
     if (unknown_slots_ > 0) {
       text += fmt::format(", {:g} of {} PCIe slots without a speed", kSlotBytesPerUs / 1e3,
@@ -310,8 +332,10 @@ class NcclReader {
   int unknown_slots_ = 0;
   int lone_nets_ = 0;
   std::vector<Open> open_;
-  std::vector<int> cpus_;
-  std::map<std::string, Gpu> gpus_;  // by bus id
+  std::string hash_;                              // of the host of the CPU that is open
+  std::map<std::string, int> hosts_;              // by their hashes
+  std::map<std::string, std::vector<int>> cpus_;  // by the hash of their host
+  std::map<std::string, Gpu> gpus_;               // by host and bus id
   std::vector<NvLink> nvlinks_;
   std::map<int, double> switch_rates_;
   std::set<std::pair<int, int>> joined_;
