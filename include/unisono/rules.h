@@ -15,9 +15,9 @@
  *   scan             count                           count                   the vector
  *   exclusive_scan   count                           count                   the vector
  *
- * Rank r's result of scan is the reduction of the inputs of ranks 0 to r, and of exclusive_scan that
- * of ranks 0 to r-1. Rank 0's result of exclusive_scan is the operation's identity, such as 0 for
- * sum; with a user-defined operation, `out` of rank 0 is left unchanged. Neither takes avg.
+ * Rank r's result of scan is the reduction of the inputs of ranks 0 to r, and of exclusive_scan
+ * that of ranks 0 to r-1. Rank 0's result of exclusive_scan is the operation's identity, such as 0
+ * for sum; with a user-defined operation, `out` of rank 0 is left unchanged. Neither takes avg.
  *
  * A buffer that a rank does not use, or that has no elements, may be null. The v-forms take lists
  * of n entries instead of `count`: the count of each rank's part, the same list on all ranks; for
@@ -27,10 +27,10 @@
  * function returns, also by the asynchronous forms.
  *
  * In place: allowed if `in` and `out` start at the same address for broadcast, reduce, all_reduce,
- * all_to_all and the scans; if `in` is this rank's part of `out` for all_gather; if `out` is this rank's part
- * of `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`) for scatter
- * (gather). The v-forms follow the rules of the forms without v. Any other overlap is a usage
- * error. The caller owns all buffers.
+ * all_to_all and the scans; if `in` is this rank's part of `out` for all_gather; if `out` is this
+ * rank's part of `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`)
+ * for scatter (gather). The v-forms follow the rules of the forms without v. Any other overlap is a
+ * usage error. The caller owns all buffers.
  *
  * Agreement: all ranks of a communicator must make the same collective calls in the same order,
  * with the same count or counts, dtype, op, factor, root and algorithm. Otherwise all of them get

@@ -118,8 +118,8 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
                           : call.count,
       .algorithm = choice.name,
       .encoded = choice.encoded != nullptr};
-  prepared.around = engine::around(call.collective, call.dtype, call.reduction.op, caller_.rank,
-                                   caller_.ranks);
+  prepared.around =
+      engine::around(call.collective, call.dtype, call.reduction.op, caller_.rank, caller_.ranks);
   prepared.factor =
       call.reduction.op == ReduceOp::premul_sum ? call.reduction.factor : prepared.around.scale;
   prepared.moved = engine::extent_of(compiled.schedule, caller_.rank, places);

@@ -196,7 +196,8 @@ Planner::Choice Planner::choose(const Call& call) {
     name = hosts_.several() ? modelled(call, in_order) : profiled(call, in_order);
     if (name.empty()) {
       found = Why::built_in;
-      name = default_algorithm(call.collective, caller_.ranks, call.count * moved_size(call), in_order);
+      name = default_algorithm(call.collective, caller_.ranks, call.count * moved_size(call),
+                               in_order);
     }
     why = reproducible ? why : found;
   }

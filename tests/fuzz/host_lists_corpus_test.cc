@@ -1,5 +1,6 @@
-// Runs lists of hosts, whole, cut anywhere and with single bytes changed. Of the seeds, slurm_* are
-// lists of Slurm, hosts_* are of --hosts, and neither takes bad_*. The folder is an argument.
+// Runs lists of hosts, whole, cut anywhere and with single bytes changed. Seeds named slurm_* are
+// lists of Slurm, those named hosts_* are for --hosts, and both refuse bad_*. The folder is an
+// argument.
 #include <gtest/gtest.h>
 
 #include "corpus.h"
