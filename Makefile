@@ -28,7 +28,7 @@ BENCH ?=
         release-tool check coverage release clean
 
 help:
-	@echo "make run      build the release, run every collective on $(RANKS) processes (7 min on 2 cores, then 1)"
+	@echo "make run      build the release, run every collective on $(RANKS) processes (4 min on 2 cores, then half a min)"
 	@echo "make llm      fetch a language model MODEL and ask it QUESTION on two processes (some min, then 1)"
 	@echo "make test     build and run every test once: what to run before a change (half an hour, then 15 min)"
 	@echo "make test-all make test, sanitizers, long forms, slow Python tests, PyTorch's own (hours)"
@@ -53,7 +53,7 @@ release-tool:
 	@scripts/build release unisono
 
 run:
-	@echo "make run: builds (6 min on two cores the first time), then measures on $(RANKS) processes (1 min)"
+	@echo "make run: builds (4 min on two cores the first time), then measures on $(RANKS) processes (half a min)"
 	@$(MAKE) --no-print-directory release-tool
 	@echo "Measuring now; every result is checked."
 	@$(MAIN_JOB)

@@ -55,7 +55,7 @@ struct ConnectOptions {
   // replaced. "reproducible" instead of an algorithm selects one that sums in rank order: the
   // results have the same bits over any transport, on any hosts, for any length. "tree_order" sums
   // over a fixed tree (unisono/tree_sum.hpp). Either of them alone applies to all reducing
-  // collectives.
+  // collectives; scans, which have no tree, then sum in rank order.
   std::string algorithm;
   // A file of `unisono tune`. It chooses algorithms where none is forced, and how many of `threads`
   // move a call; it must be the same on all ranks. "none": the built-in choice. Groups with ranks

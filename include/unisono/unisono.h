@@ -203,7 +203,8 @@ UNISONO_EXPORT unisono_result_t unisono_test(unisono_request_t request, int* don
 /* Any collective, with every option. */
 
 /* A user-defined operation: inout[i] = in[i] op inout[i] for `count` elements. Must be associative
- * and commutative. May run in the progress thread, and must not call unisono. */
+ * and commutative; for scan and exclusive_scan associative is enough, because there `in` comes from
+ * lower ranks than `inout`. May run in the progress thread, and must not call unisono. */
 typedef void (*unisono_combine_t)(void* inout, const void* in, size_t count, void* context);
 
 /* Start from UNISONO_CALL_INIT, and set what the collective needs. */

@@ -172,13 +172,15 @@ TEST(Accounts, ReceivesCountTheirMessages) {
     if (comm.rank() == 0) {
       comm.send(room.data(), 5, 1);
       comm.send_recv(room.data(), 3, 1, room.data(), room.size(), 1);
+      comm.send_async(room.data(), 9, 1).wait();
     } else {
       EXPECT_EQ(comm.recv(room.data(), room.size(), 0), 5U);
       EXPECT_EQ(comm.send_recv(room.data(), 7, 0, room.data(), room.size(), 0), 3U);
+      comm.recv_async(room.data(), room.size(), 0).wait();
     }
     const Statistics statistics = comm.statistics();
-    EXPECT_EQ(find(statistics, "recv")->bytes, comm.rank() == 0 ? 7U : 5U + 3U);
-    EXPECT_EQ(find(statistics, "send")->bytes, comm.rank() == 0 ? 5U + 3U : 7U);
+    EXPECT_EQ(find(statistics, "recv")->bytes, comm.rank() == 0 ? 7U : 5U + 3U + 9U);
+    EXPECT_EQ(find(statistics, "send")->bytes, comm.rank() == 0 ? 5U + 3U + 9U : 7U);
   });
 }
 

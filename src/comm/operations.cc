@@ -277,6 +277,9 @@ void Operations::begin(PendingTransfer& transfer, bool blocking) {
 }
 
 void Operations::end(const PendingTransfer& transfer) {
+  if (!transfer.send) {
+    transfer_accounts_.add_received(transfer.bytes);
+  }
   trace::TraceWriter& writer = transfers().writer;
   if (writer.on()) {
     writer.end_transfer(transfer.recorded, transfer.peer, transfer.bytes);
@@ -347,9 +350,6 @@ void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
     throw_abort(nullptr);
   }
   for (const PendingTransfer& transfer : transfers) {
-    if (!transfer.send) {
-      transfer_accounts_.add_received(transfer.bytes);
-    }
     end(transfer);
   }
 }

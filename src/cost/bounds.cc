@@ -22,7 +22,7 @@ Bound lower_bound(Collective collective, int ranks, double vector_bytes) {
   }
   const double others = vector_bytes * (ranks - 1) / ranks;
   bound.bytes = moves_data(collective) ? vector_bytes * bus_factor(collective, ranks) : 0;
-  // All ranks' sums take n-1 additions on one rank at least, exclusive_scan's n-2.
+  // All ranks together make at least n-1 additions, in exclusive_scan n-2.
   const double own = collective == Collective::exclusive_scan ? vector_bytes / ranks : 0;
   bound.reduced_bytes = reduces(collective) ? others - own : 0;
   return bound;

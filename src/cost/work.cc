@@ -50,7 +50,7 @@ Work work_of(Collective collective, std::string_view algorithm, int ranks) {
     }
     work = algorithm_work(*found, complete(*found, shape));
   }
-  if (ranks >= kLeastSwitchRanks) {
+  if (ranks >= kLeastSwitchRanks && !is_scan(plain)) {
     const Bound bound = lower_bound(plain, ranks, 1);
     work.switch_messages = goes_both_ways(plain) ? 2 : 1;
     work.switch_share = goes_both_ways(plain) && moves_data(plain) ? 1 : bound.bytes;

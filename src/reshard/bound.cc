@@ -86,13 +86,15 @@ class Counter {
     }
   }
 
-  // Each host that lacks the cell receives it once, and each rank that lacks it once. The first
-  // copy is sent by a holder; others also by ranks that have received one.
+  // Each host that lacks the cell receives it once, and each rank that lacks it once. The first of
+  // these hosts receives it from a host that has it, from a holder or from a rank that has received
+  // a copy there; the others also from ranks of hosts that have received it.
   void add_copies(const Cell& cell) {
     const std::set<int>& holders = cell.holders.front();
     std::map<int, std::set<int>> holders_on;
     std::map<int, std::set<int>> lacking_on;
     std::set<int> all = holders;
+    std::set<int> first = holders;
     for (const int rank : holders) {
       holders_on[host(rank)].insert(rank);
     }
@@ -100,6 +102,9 @@ class Counter {
       if (!holders.contains(rank)) {
         lacking_on[host(rank)].insert(rank);
         all.insert(rank);
+        if (holders_on.contains(host(rank))) {
+          first.insert(rank);
+        }
       }
     }
     std::size_t entered = 0;  // hosts
@@ -109,7 +114,7 @@ class Counter {
         add_load(held->second, cell.count);
         senders.insert(held->second.begin(), held->second.end());
       } else {
-        add_load(entered == 0 ? holders : all, cell.count);
+        add_load(entered == 0 ? first : all, cell.count);
         ++entered;
       }
       add_load(senders, (lacking.size() - 1) * cell.count);

@@ -2,7 +2,7 @@
 // the ranks that need it. Units with few senders to choose from are assigned first, each to the
 // sender with the least to send. Then all units are assigned again, each with the loads of all
 // others known, as long as this relieves the busiest rank. If it still sends more than it must,
-// hosts receive in another order.
+// units are sent to their targets in another order.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -45,6 +45,13 @@ struct Unit {
   std::size_t bytes = 0;
 };
 
+// The order in which the ranks that lack a unit receive it. Who receives early can pass it on.
+enum class Order {
+  ascending,     // hosts that lack it, by number: the last one never passes it on
+  least_loaded,  // hosts that lack it, the one whose rank has the least to send first
+  inner_first    // ranks on the hosts that have it, then as least_loaded
+};
+
 class Planner {
  public:
   explicit Planner(ReshardPlan& plan)
@@ -63,9 +70,7 @@ class Planner {
     }
   }
 
-  // Lets the host whose rank has the least to send receive first. Otherwise hosts receive in
-  // ascending order: fewer ranks wait for elements to pass on, but the last host passes nothing on.
-  void order_hosts_by_load() { orders_hosts_by_load_ = true; }
+  void set_order(Order order) { order_ = order; }
 
   std::size_t most_sent() const {
     return sent_.empty() ? 0 : *std::max_element(sent_.begin(), sent_.end());
@@ -169,15 +174,22 @@ class Planner {
         targets.erase(gateway);
       }
     }
-    // A rank that receives early can pass on.
-    const auto sends_less = [&](int a, int b) { return sent_[index(a)] < sent_[index(b)]; };
-    if (orders_hosts_by_load_) {
-      std::stable_sort(gateways.begin(), gateways.end(), sends_less);
-    }
-    std::for_each(gateways.begin(), gateways.end(), send);
-    for (auto& [on, targets] : lacking) {
-      std::stable_sort(targets.begin(), targets.end(), sends_less);
+    const auto serve = [&](std::vector<int>& targets, bool by_load) {
+      if (by_load) {
+        std::stable_sort(targets.begin(), targets.end(),
+                         [&](int a, int b) { return sent_[index(a)] < sent_[index(b)]; });
+      }
       std::for_each(targets.begin(), targets.end(), send);
+      targets.clear();
+    };
+    if (order_ == Order::inner_first) {
+      for (const int on : hosts) {
+        serve(lacking[on], true);
+      }
+    }
+    serve(gateways, order_ != Order::ascending);
+    for (auto& [on, targets] : lacking) {
+      serve(targets, true);
     }
   }
 
@@ -251,7 +263,7 @@ class Planner {
   std::vector<std::vector<Charge>> charges_;  // of each unit
   std::vector<Charge>* open_ = nullptr;       // of the unit that is assigned
   std::map<const ReshardPiece*, std::vector<int>> adders_;
-  bool orders_hosts_by_load_ = false;
+  Order order_ = Order::ascending;
 };
 
 void check_tensor(const ReshardTensor& tensor, std::size_t ranks) {
@@ -397,11 +409,13 @@ ReshardPlan plan_reshard(std::vector<ReshardTensor> tensors, std::vector<int> ho
       before = most;
     }
   };
-  settle();
   const std::size_t bound = reshard_bound(plan).bytes_sent_by_busiest;
-  if (least > bound + bound / kExcess) {
-    planner.order_hosts_by_load();
+  for (const Order order : {Order::ascending, Order::least_loaded, Order::inner_first}) {
+    planner.set_order(order);
     settle();
+    if (least <= bound + bound / kExcess) {
+      break;
+    }
   }
   plan.moves = std::move(best);
   return plan;

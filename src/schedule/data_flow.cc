@@ -37,17 +37,6 @@ class Fnv {
   std::uint32_t value_ = 2166136261;
 };
 
-bool everyone_contributes(const Schedule& schedule) {
-  for (int from = 0; from < schedule.ranks; ++from) {
-    for (int to = 0; to < schedule.ranks; ++to) {
-      if (!contributes(schedule.collective, from, to)) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
 // These loops over all counters of a cell have no branch, so that compilers vectorize them.
 bool share_a_rank(std::span<const Count> one, std::span<const Count> other) {
   unsigned shared = 0;
@@ -72,7 +61,7 @@ class ChunkFlow {
         by_chunk_(moves_by_chunk(schedule)),
         counts_everyone_(reduces(schedule.collective) ||
                          schedule.collective == Collective::barrier),
-        everyone_contributes_(!counts_everyone_ || everyone_contributes(schedule)),
+        everyone_contributes_(!is_scan(schedule.collective)),
         width_(counts_everyone_ ? static_cast<std::size_t>(schedule.ranks) : 1),
         written_(2 * static_cast<std::size_t>(schedule.ranks), false),
         written_in_(written_.size(), -1),

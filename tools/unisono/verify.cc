@@ -87,9 +87,9 @@ Checked check(Schedule schedule, const Algorithm* algorithm, const std::string& 
   Checked result{.schedule = std::move(schedule), .findings = {}, .in_place = true};
   result.findings = engine::verify_with_sizes(result.schedule);
   if (!leaves.empty()) {
-    if (!reduces(result.schedule.collective)) {
+    if (!reduces(result.schedule.collective) || is_scan(result.schedule.collective)) {
       throw UsageError(
-          fmt::format("--leaves: {} sums nothing", to_string(result.schedule.collective)),
+          fmt::format("--leaves: {} has no tree order", to_string(result.schedule.collective)),
           "give a schedule of reduce, all_reduce or reduce_scatter", "unisono help verify");
     }
     const std::vector<int> each = leaves_of_ranks(leaves, result.schedule.ranks);

@@ -138,17 +138,25 @@ std::vector<int> read_roots(const Arguments& arguments, int ranks) {
 
 // Rejects calls that the library would only reject at the first call, after the heading.
 void check_sweep(const SweepOptions& sweep) {
+  bool combines = false;
+  bool defined = false;
   for (const BenchWorkload& workload : sweep.workloads) {
     if (!sweep.algorithm.empty() && !sweep.algorithm.ends_with(".json") && !workload.send_recv) {
       algorithm_of(fmt::format("{}/{}", workload.name(), sweep.algorithm));
     }
-    const bool combines = !workload.send_recv && reduces(plain_form(workload.collective));
-    if (combines && sweep.dtypes.size() == 1 && sweep.ops.size() == 1 &&
-        kernels::find_reduce(sweep.dtypes.front(), sweep.ops.front()) == nullptr) {
-      throw UsageError(fmt::format("{} of {} is not defined", to_string(sweep.ops.front()),
-                                   to_string(sweep.dtypes.front())),
-                       {}, "unisono list --dtypes");
+    for (const Dtype dtype : sweep.dtypes) {
+      for (const ReduceOp op : sweep.ops) {
+        combines |= uses_op(workload);
+        defined |= uses_op(workload) && is_defined(workload, dtype, op);
+      }
     }
+  }
+  if (combines && !defined) {
+    throw UsageError(
+        fmt::format("{} of {} is not defined for {}", to_string(sweep.ops.front()),
+                    to_string(sweep.dtypes.front()),
+                    sweep.workloads.size() == 1 ? sweep.workloads.front().name() : "any collective"),
+        {}, "unisono list --dtypes");
   }
 }
 

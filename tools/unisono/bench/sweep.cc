@@ -27,15 +27,20 @@ bool is_barrier(const BenchWorkload& workload) {
   return !workload.send_recv && workload.collective == Collective::barrier;
 }
 
-bool uses_op(const BenchWorkload& workload) {
-  return !workload.send_recv && reduces(plain_form(workload.collective));
-}
-
 bool uses_root(const BenchWorkload& workload) {
   return !workload.send_recv && is_rooted(workload.collective);
 }
 
 }  // namespace
+
+bool uses_op(const BenchWorkload& workload) {
+  return !workload.send_recv && reduces(plain_form(workload.collective));
+}
+
+bool is_defined(const BenchWorkload& workload, Dtype dtype, ReduceOp op) {
+  return !uses_op(workload) || (kernels::find_reduce(dtype, op) != nullptr &&
+                                !(op == ReduceOp::avg && is_scan(workload.collective)));
+}
 
 std::vector<BenchWorkload> all_workloads(int ranks) {
   std::vector<BenchWorkload> workloads;
@@ -57,9 +62,8 @@ std::vector<Case> sweep_cases(const SweepOptions& options, int ranks) {
     const std::size_t sizes = is_barrier(workload) ? 1 : options.sizes.size();
     for (std::size_t dtype = 0; dtype < dtypes; ++dtype) {
       for (std::size_t op = 0; op < ops; ++op) {
-        // Skips undefined pairs among several; a single undefined pair has already been rejected.
-        if (uses_op(workload) && dtypes * ops > 1 &&
-            kernels::find_reduce(options.dtypes[dtype], options.ops[op]) == nullptr) {
+        // Skips what is undefined among several; a single undefined case has already been rejected.
+        if (!is_defined(workload, options.dtypes[dtype], options.ops[op])) {
           continue;
         }
         for (std::size_t root = 0; root < roots; ++root) {

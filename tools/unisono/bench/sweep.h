@@ -20,6 +20,11 @@ struct SweepOptions {
   bool in_place = true;
 };
 
+// Returns true if the workload combines elements.
+bool uses_op(const BenchWorkload& workload);
+// Returns true if the workload does not combine, or if it has this operation of this type.
+bool is_defined(const BenchWorkload& workload, Dtype dtype, ReduceOp op);
+
 // Out-of-place and in-place cases of one combination follow each other.
 std::vector<Case> sweep_cases(const SweepOptions& options, int ranks);
 

@@ -117,7 +117,12 @@ bool Provenance::is_whole(int rank, int chunk) const {
     return false;
   }
   const auto counts = read(rank, Buffer::output, chunk);
-  return std::all_of(counts.begin(), counts.end(), [](std::uint8_t c) { return c == 1; });
+  for (std::size_t from = 0; from < counts.size(); ++from) {
+    if (counts[from] != (contributes(schedule_->collective, static_cast<int>(from), rank) ? 1 : 0)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 std::int64_t Provenance::needed() const {

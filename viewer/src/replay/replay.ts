@@ -290,7 +290,10 @@ export class Replay {
     if (!needsOutput(this.schedule, rank, chunk)) return false;
     const version = this.cellVersion(rank, OUTPUT, chunk, step);
     if (version < 0 && !hasInput(this.schedule, rank, chunk)) return false;
-    return this.countsOf(version, rank).every((count) => count === 1);
+    const { collective } = this.schedule;
+    return this.countsOf(version, rank).every(
+      (count, from) => count === Number(contributes(collective, from, rank)),
+    );
   }
 
   // FNV-1a over all cells, as src/schedule/final_state.h says it.

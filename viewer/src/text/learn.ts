@@ -38,6 +38,14 @@ export const LEARN_TEXTS = {
     'All vectors are added up, element by element; everybody gets the whole sum.',
     '所有向量逐元素相加，每个 rank 都得到完整的总和。',
   ],
+  is_scan: [
+    'Rank r gets the sum of the vectors of ranks 0 to r.',
+    'rank r 得到 rank 0 到 rank r 的向量之和。',
+  ],
+  is_exclusive_scan: [
+    'Rank r gets the sum of the vectors of ranks 0 to r − 1; rank 0 gets zeros.',
+    'rank r 得到 rank 0 到 rank r − 1 的向量之和；rank 0 得到零。',
+  ],
   is_all_gather: [
     'Every rank gives its part to everybody; all have the whole in the end.',
     '每个 rank 把自己的部分交给所有人，最后人人都有全部。',

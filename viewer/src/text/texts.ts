@@ -107,6 +107,7 @@ const PAGE_TEXTS = {
   got_part: ['part {rank}', '第 {rank} 份'],
   got_all: ['all parts', '全部'],
   got_sum: ['the whole sum', '完整总和'],
+  got_scan: ['the sum up to here', '到此为止的和'],
   got_part_sum: ['sum of part {rank}', '第 {rank} 份的和'],
   got_blocks: ['all for {rank}', '给 {rank} 的全部'],
   got_everyone: ['all are here', '全部到齐'],

@@ -38,6 +38,7 @@ const COLLECTIVE_HUES: Record<string, string> = {
   ...{ all_reduce: '#8fb8ff', all_gather: '#7fd6c2', reduce_scatter: '#f3b98a' },
   ...{ all_to_all: '#e5a3d6', broadcast: '#d9d27a', reduce: '#f2a3a3' },
   ...{ gather: '#a8d98a', scatter: '#c9b3f5', barrier: '#b9bec5', send_recv: '#ecc873' },
+  ...{ scan: '#e8b0c0', exclusive_scan: '#e8b0c0' },
   computing: 'var(--inside)',
 };
 // The call of the library that a step's call is.

@@ -7,6 +7,7 @@ const NAMES: Record<string, TextKey> = {
   ...{ broadcast: 'got_copy', scatter: 'got_part', gather: 'got_all', reduce: 'got_sum' },
   ...{ all_reduce: 'got_sum', all_gather: 'got_all', reduce_scatter: 'got_part_sum' },
   ...{ all_to_all: 'got_blocks', barrier: 'got_everyone' },
+  ...{ scan: 'got_scan', exclusive_scan: 'got_scan' },
 };
 
 // undefined: it is to have nothing, or something of it is missing.

@@ -66,6 +66,15 @@ describe('replay', () => {
     expect(progress(replay!, 6)).toEqual({ done: 16, needed: 16 });
   });
 
+  it.each(['scan', 'exclusive_scan'])('completes %s, where ranks sum different inputs', (name) => {
+    for (const algorithm of ['chain', 'recursive_doubling', 'flat']) {
+      const { replay } = check(schedule(`${name}/${algorithm}`, 5));
+      const { done, needed } = progress(replay!, replay!.schedule.steps);
+      expect(done, algorithm).toBe(needed);
+      expect(needed, algorithm).toBeGreaterThan(0);
+    }
+  });
+
   it('knows what is in flight: disjoint from what it meets', () => {
     const ring = schedule('all_reduce/ring', 8);
     const { replay } = check(ring);
