@@ -116,7 +116,7 @@ TEST(EncodedOn, CodesPayWhereTheNetworkIsSlow) {
   }
 }
 
-TEST(EncodedOn, EveryCollectiveOfDataHasOne) {
+TEST(EncodedOn, EveryCollectiveButScansHasOne) {
   const Topology topology = of_nodes(3, 2, kSlow);
   for (const CollectiveTraits& traits : kCollectives) {
     if (is_v_form(traits.collective) || !moves_data(traits.collective)) {
@@ -126,7 +126,7 @@ TEST(EncodedOn, EveryCollectiveOfDataHasOne) {
         cost::encoded_algorithms({.collective = traits.collective}, hosts_on(topology, 6), 1e6);
     const auto proved = std::count_if(all.begin(), all.end(),
                                       [](const auto& one) { return one.schedule != nullptr; });
-    EXPECT_GT(proved, 0) << traits.name;
+    EXPECT_EQ(proved > 0, !is_scan(traits.collective)) << traits.name;  // codes exclude scans
     for (const cost::EncodedAlgorithm& one : all) {
       if (one.schedule != nullptr) {
         EXPECT_EQ(verify(*one.schedule).size(), 0U) << traits.name << " " << one.title;

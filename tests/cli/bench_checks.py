@@ -7,7 +7,7 @@ from check_tools import FILES, output
 
 COLLECTIVES = {"broadcast", "scatter", "gather", "reduce", "all_reduce", "all_gather",
                "reduce_scatter", "all_to_all", "barrier", "scatter_v", "gather_v", "all_gather_v",
-               "reduce_scatter_v", "all_to_all_v", "send_recv"}
+               "reduce_scatter_v", "all_to_all_v", "scan", "exclusive_scan", "send_recv"}
 QUICK = ["-b", "8", "-e", "8K", "-f", "32", "--iters", "5"]
 
 

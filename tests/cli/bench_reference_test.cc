@@ -76,6 +76,11 @@ std::vector<float> right_output(const Case& row, const std::vector<std::vector<f
     case Collective::reduce:
     case Collective::all_reduce:
       return sum_of(inputs);
+    case Collective::scan:
+      return sum_of({inputs.begin(), inputs.begin() + rank + 1});
+    case Collective::exclusive_scan:
+      return rank == 0 ? std::vector<float>(inputs[0].size())
+                       : sum_of({inputs.begin(), inputs.begin() + rank});
     case Collective::scatter:
       return part_of(inputs[as_size(row.root)], part_sizes(layout), rank);
     case Collective::reduce_scatter:

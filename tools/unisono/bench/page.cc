@@ -171,8 +171,7 @@ std::string page_text(const std::vector<Row>& rows, const PageFacts& facts,
                      collective_lines(rows, facts.unicode) + "\n";
   text += fmt::format(
       "{} in {} cases: all collectives and algorithms, f32, bf16.\n"
-      "In each check, one process compares every element of its result with a plain\nloop over "
-      "(rank, index), which uses none of unisono's kernels.\n",
+      "Each element is compared with a plain loop that uses none of unisono's kernels.\n",
       verdict, rows.size());
   if (!facts.table.empty()) {
     text += fmt::format("All rows: {} (--all prints them)\n", facts.table);
