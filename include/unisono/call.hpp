@@ -11,8 +11,8 @@ namespace unisono {
 
 // A user-defined operation on `count` elements: inout[i] = in[i] op inout[i]. Must be associative
 // and commutative; for scan and exclusive_scan with the library's algorithms, associative is
-// enough, because there `in` comes from lower ranks than `inout`. May run in the progress thread, and must not call unisono. `context`
-// must live as long as the call.
+// enough, because there `in` comes from lower ranks than `inout`. May run in the progress thread,
+// and must not call unisono. `context` must live as long as the call.
 struct UserOp {
   void (*combine)(void* inout, const void* in, std::size_t count, void* context) = nullptr;
   void* context = nullptr;

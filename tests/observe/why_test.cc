@@ -88,8 +88,8 @@ TEST(Hang, SaysWhatToAgreeOn) {
   comm::OperationRecord& other = job.world.group.ranks[1].newest;
   other.signature = 2;
   std::strcpy(other.algorithm, "ring");
-  EXPECT_TRUE(
-      explain_hang(job, 10 * kSecond)[0].next.english.starts_with("all ranks must use one algo"));
+  EXPECT_TRUE(explain_hang(job, 10 * kSecond)[0].next.english.starts_with(
+      "all ranks must use the same algo"));
   other.count = 7;
   other.collective = Collective::all_reduce;
   EXPECT_EQ(explain_hang(job, 10 * kSecond)[0].next.english,

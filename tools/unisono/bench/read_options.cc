@@ -152,11 +152,11 @@ void check_sweep(const SweepOptions& sweep) {
     }
   }
   if (combines && !defined) {
-    throw UsageError(
-        fmt::format("{} of {} is not defined for {}", to_string(sweep.ops.front()),
-                    to_string(sweep.dtypes.front()),
-                    sweep.workloads.size() == 1 ? sweep.workloads.front().name() : "any collective"),
-        {}, "unisono list --dtypes");
+    throw UsageError(fmt::format("{} of {} is not defined for {}", to_string(sweep.ops.front()),
+                                 to_string(sweep.dtypes.front()),
+                                 sweep.workloads.size() == 1 ? sweep.workloads.front().name()
+                                                             : "any collective"),
+                     {}, "unisono list --dtypes");
   }
 }
 

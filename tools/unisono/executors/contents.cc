@@ -76,7 +76,8 @@ void check_output(const BufferContents& memory, const Schedule& shape, int rank,
   const Value value = memory.at(memory.cell(rank, place));
   bool is_right = value != nullptr && value->chunk == chunk;
   for (int from = 0; is_right && from < shape.ranks; ++from) {
-    const bool expected = adds ? contributes(shape.collective, from, rank) : has_input(shape, from, chunk);
+    const bool expected =
+        adds ? contributes(shape.collective, from, rank) : has_input(shape, from, chunk);
     is_right = value->counts[static_cast<std::size_t>(from)] == (expected ? 1 : 0);
   }
   if (!is_right) {

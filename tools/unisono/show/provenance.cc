@@ -118,7 +118,8 @@ bool Provenance::is_whole(int rank, int chunk) const {
   }
   const auto counts = read(rank, Buffer::output, chunk);
   for (std::size_t from = 0; from < counts.size(); ++from) {
-    if (counts[from] != (contributes(schedule_->collective, static_cast<int>(from), rank) ? 1 : 0)) {
+    if (counts[from] !=
+        (contributes(schedule_->collective, static_cast<int>(from), rank) ? 1 : 0)) {
       return false;
     }
   }
