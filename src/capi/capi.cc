@@ -73,10 +73,9 @@ std::optional<TransportKind> transport_of(unisono_transport_t transport) {
 }
 
 ConnectOptions options_of(const unisono_connect_options_t* given) {
-  const unisono_connect_options_t defaults = UNISONO_CONNECT_OPTIONS_INIT;
-  const unisono_connect_options_t known =
-      given == nullptr ? defaults
-                       : members_of(given, "options", defaults, "UNISONO_CONNECT_OPTIONS_INIT");
+  const auto known =
+      members_or_defaults(given, unisono_connect_options_t UNISONO_CONNECT_OPTIONS_INIT,
+                          "UNISONO_CONNECT_OPTIONS_INIT");
   return {.rank = known.rank,
           .size = known.size,
           .job = text_of(known.job),
@@ -109,10 +108,14 @@ void expect_statistics(std::string_view what) {
   }
 }
 
+[[noreturn]] void refuse_size(std::size_t given, const char* init) {
+  throw Error(ErrorCode::usage,
+              "struct_size is " + std::to_string(given) + "\nstart from " + std::string(init));
+}
+
 void expect_size(std::size_t given, const char* init) {
   if (given < sizeof(std::size_t) || given > 65536) {
-    throw Error(ErrorCode::usage,
-                "struct_size is " + std::to_string(given) + "\nstart from " + std::string(init));
+    refuse_size(given, init);
   }
 }
 
@@ -165,7 +168,10 @@ void replace(unisono_comm_t comm, unisono_comm_t* place,
 }
 
 void expect_same_size(std::size_t size, std::size_t first, std::size_t index, const char* init) {
-  if (size != first || first % alignof(std::size_t) != 0) {
+  if (first % alignof(std::size_t) != 0) {
+    refuse_size(first, init);
+  }
+  if (size != first) {
     throw Error(ErrorCode::usage, "entry " + std::to_string(index) + " has struct_size " +
                                       std::to_string(size) + ", and entry 0 has " +
                                       std::to_string(first) + "\nstart each entry from " +

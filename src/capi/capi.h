@@ -109,6 +109,12 @@ Struct members_of(const Struct* given, const char* name, Struct known, const cha
   return known;
 }
 
+// As members_of(), but NULL stands for the defaults.
+template <typename Struct>
+Struct members_or_defaults(const Struct* given, const Struct& defaults, const char* init) {
+  return given == nullptr ? defaults : members_of(given, "options", defaults, init);
+}
+
 // Does the same for a list, whose entries have the caller's size.
 template <typename Struct>
 std::vector<Struct> entries_of(const Struct* given, std::size_t count, const char* name,

@@ -23,10 +23,8 @@ static_assert(offsetof(unisono_device_options_t, scratch_bytes) + sizeof(std::si
               sizeof(unisono_device_options_t));
 
 DeviceOptions options_of(const unisono_device_options_t* given) {
-  const unisono_device_options_t defaults = UNISONO_DEVICE_OPTIONS_INIT;
-  const unisono_device_options_t known =
-      given == nullptr ? defaults
-                       : members_of(given, "options", defaults, "UNISONO_DEVICE_OPTIONS_INIT");
+  const auto known = members_or_defaults(
+      given, unisono_device_options_t UNISONO_DEVICE_OPTIONS_INIT, "UNISONO_DEVICE_OPTIONS_INIT");
   if (known.reserved != 0) {
     throw Error(ErrorCode::usage, "`reserved` is not 0\nstart from UNISONO_DEVICE_OPTIONS_INIT");
   }

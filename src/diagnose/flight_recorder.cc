@@ -50,8 +50,7 @@ std::string_view to_string(Advice advice) {
   switch (advice) {
     case Advice::same_algorithm:
       return "all ranks must use the same algorithm: compare their UNISONO_ALGORITHM, "
-             "UNISONO_PROFILE "
-             "and the algorithms that their calls name";
+             "UNISONO_PROFILE and the algorithms that their calls name";
     case Advice::same_max_error:
       return "all ranks must use the same max_error and the same algorithm: compare their "
              "UNISONO_MAX_ERROR, UNISONO_ALGORITHM and the arguments of their calls";
@@ -62,8 +61,7 @@ std::string_view to_string(Advice advice) {
       return "all ranks must pass the same factor to premul_sum";
     case Advice::same_group:
       return "group() made this all_reduce of several: each of them must have the same count on "
-             "all "
-             "ranks";
+             "all ranks";
     default:
       return "all ranks must make the same calls in the same order";
   }

@@ -1,6 +1,7 @@
 #include "engine/around.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 #include "base/collectives.h"
 #include "base/dtypes.h"
@@ -26,19 +27,19 @@ kernels::ScaleFunction find_make_logical(Dtype dtype) {
   });
 }
 
-// The operation is passed as the divisor.
-template <Dtype D>
-void fill_identity(void* target, const void* /*source*/, std::size_t count, double op) {
-  std::fill_n(static_cast<TypeOf<D>*>(target), count,
-              identity_of<D>(static_cast<ReduceOp>(static_cast<int>(op))));
+// Returns the number of ranks whose inputs are in this rank's result.
+int contributions(Collective collective, int rank, int ranks) {
+  return is_scan(collective) ? rank + (contributes(collective, rank, rank) ? 1 : 0) : ranks;
 }
 
-int count_terms(Collective collective, int rank, int ranks) {
-  int terms = 0;
-  for (int from = 0; from < ranks; ++from) {
-    terms += contributes(collective, from, rank) ? 1 : 0;
+// `op`: a ReduceOp, which Around::divisor passes.
+template <Dtype D>
+void fill_identity(void* target, const void* /*source*/, std::size_t count, double op) {
+  const auto identity = identity_of<D>(static_cast<ReduceOp>(static_cast<int>(op)));
+  auto* byte = static_cast<std::byte*>(target);
+  for (std::size_t i = 0; i < count; ++i, byte += sizeof identity) {
+    std::memcpy(byte, &identity, sizeof identity);  // the output may be misaligned
   }
-  return terms;
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ Around around(Collective collective, Dtype dtype, ReduceOp op, int rank, int ran
   } else if (op == ReduceOp::avg) {
     result.scaled_sum = kernels::find_scaled_sum(dtype);
     result.after = kernels::find_divide(dtype);
-  } else if (logical && count_terms(collective, rank, ranks) == 1) {
+  } else if (logical && contributions(collective, rank, ranks) == 1) {
     result.after = find_make_logical(dtype);
   }
   if (op == ReduceOp::avg && is_float(dtype)) {

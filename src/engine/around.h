@@ -15,7 +15,7 @@ struct Around {
   // nullptr if the program sums with the plain operation.
   kernels::ScaledSumFunction scaled_sum = nullptr;
   double scale = 1;    // factor of `before` or `scaled_sum`; with premul_sum from the call
-  double divisor = 1;  // divisor of `after`
+  double divisor = 1;  // divisor of `after`; if that fills the output, the ReduceOp
 };
 
 // Returns the conversions of a call:
@@ -23,7 +23,8 @@ struct Around {
 // - avg divides the output after the program. Integers of up to 32 bits, and floats of fewer than
 //   32, are widened before and narrowed after. With floats, avg scales each contribution
 //   (kernels::average_scale): before the program, or when the contribution is first summed.
-// - land, lor and lxor of one rank convert the output to 0 or 1, because a single source is copied.
+// - land, lor and lxor of one contribution convert the output to 0 or 1, because a single source is
+// copied.
 // - exclusive_scan on rank 0 fills the output with the operation's identity after the program.
 // - Collectives that do not reduce have no conversions.
 Around around(Collective collective, Dtype dtype, ReduceOp op, int rank, int ranks);

@@ -272,8 +272,7 @@ void define_communicator(py::module_& module) {
       .def_property_readonly("closed", &Comm::is_closed)
       .def("close", &Comm::close,
            "Leaves the group. Once this rank has no group, plan, request or region of a world, "
-           "peers "
-           "that wait for this rank raise PeerLostError.")
+           "peers that wait for this rank raise PeerLostError.")
       .def("abort", &Comm::abort, arg("reason") = "",
            "Ends all operations of this world on all ranks with AbortedError. Any thread may call "
            "it.")

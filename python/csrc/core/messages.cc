@@ -46,8 +46,7 @@ void define_messages(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
       arg("data"), arg("to"), arg("tag") = 0, py::kw_only(), arg("timeout_ms") = -1,
       "Sends the bytes of `data` to rank `to`; may return before they are received if they fit "
       "into the lane's buffers (256 KiB within a host, about 2 MiB between hosts). Messages with "
-      "one "
-      "tag between two ranks arrive in order.");
+      "one tag between two ranks arrive in order.");
   comm.def(
       "recv",
       [](Comm& self, const py::object& data, int from, int tag, int timeout_ms) {
@@ -139,9 +138,9 @@ void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
       py::kw_only(), arg("timeout_ms") = -1, arg("quorum") = true,
       "Makes a communicator of the ranks that are left after an error that has ended the world, in "
       "their old order. All of them call it, on the communicator of the whole world. timeout_ms: "
-      "how long to "
-      "wait for ranks that may be alive; -1: as long as connect(). quorum: make at most one world "
-      "of this one. Raises EvictedError.");
+      "how long to wait for ranks that may be alive; -1: as long as connect(). quorum: make at "
+      "most "
+      "one world of this one. Raises EvictedError.");
   comm.def(
       "grow",
       [](Comm& self, int size, const std::string& address) {

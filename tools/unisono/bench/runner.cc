@@ -10,8 +10,8 @@
 namespace unisono::cli {
 namespace {
 
-constexpr std::uint64_t kCheckedTwice =
-    1 << 20;  // results up to this size are checked again after timing
+// Results up to this size are checked again after timing.
+constexpr std::uint64_t kCheckedTwice = 1 << 20;
 constexpr std::size_t kAlignment = 4096;
 
 std::byte* aligned(std::vector<std::byte>& memory) {
@@ -74,8 +74,8 @@ Call Runner::call_of(const Case& row, const CaseCounts& layout, Buffers buffers)
   call.counts = layout.counts;
   call.recv_counts = layout.recv_counts;
   call.algorithm = row.algorithm;
-  call.max_error =
-      0;  // results are compared with exact ones, even if the communicator allows an error
+  // Results are compared with exact ones, even if the communicator allows an error.
+  call.max_error = 0;
   return call;
 }
 

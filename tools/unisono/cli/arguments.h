@@ -28,9 +28,9 @@ class Arguments {
   std::int64_t number(std::string_view option, std::int64_t least, std::int64_t most) const;
   double real(std::string_view option) const;
   std::uint64_t bytes(std::string_view option) const;
-  std::uint64_t bytes_in(std::string_view option,
-                         std::string_view value) const;  // one value of several
-  double seconds(std::string_view option) const;         // "30s", "500ms", "2m", "1h", "1.5"
+  // Reads one of several values.
+  std::uint64_t bytes_in(std::string_view option, std::string_view value) const;
+  double seconds(std::string_view option) const;  // "30s", "500ms", "2m", "1h", "1.5"
 
  private:
   const Command* command_ = nullptr;

@@ -284,7 +284,7 @@ class DumpReader final : public ValueSink {
   }
 
  private:
-  // How many containers a value is in.
+  // The number of containers around a value.
   enum Depth { kDocument, kOfDocument, kEntry, kOfEntry, kFrame, kOfFrame };
 
   // Returns true if the next value leads to what counts and is such a container.
