@@ -163,6 +163,55 @@ def test_a_long_message_of_a_program_that_runs_no_handler_is_lost(tmp_path):
     assert code == 1 and "DistBackendError" in said and "rank 0" in said, said
 
 
+CALLBACKS = """
+import os, sys, time
+from pathlib import Path
+import torch
+import torch.distributed as dist
+
+rank, way, folder = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+
+def chain(name, callback):
+    "Rank 1 takes part when rank 0 has its future: so the callback runs on unisono's thread."
+    dist.init_process_group("unisono", init_method=f"file://{folder}/{name}", rank=rank, world_size=2)
+    chained = folder / f"{name}-chained"
+    while rank == 1 and not chained.exists():
+        time.sleep(0.01)
+    future = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(callback)
+    chained.touch()
+    return future
+
+def late(future):
+    begun.set_result(None)
+    for _ in range(300):
+        time.sleep(0.001)  # asks for Python's lock again and again
+    return future.value()
+
+begun = torch.futures.Future()
+kept = chain("first", late)
+begun.wait()
+if way == "fork":
+    kept.wait()
+    dist.destroy_process_group()
+    if child := os.fork():
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    print("child:", chain("second", lambda future: future.value()[0].sum()).wait().item())
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize(("way", "said"), [("exit", ""), ("fork", "child: 6.0\n")])
+def test_callbacks_end_before_the_program_and_run_in_a_forked_child(way, said, tmp_path):
+    ranks = [
+        subprocess.Popen([sys.executable, "-c", CALLBACKS, str(rank), way, tmp_path],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for rank in range(2)
+    ]  # fmt: skip
+    for rank in ranks:
+        told, errors = rank.communicate(timeout=120)
+        assert (rank.returncode, told) == (0, said), errors
+
+
 def sent_and_forgotten(store):
     """A worker of multiprocessing, which ends without the handlers of atexit."""
     rank = int(os.environ["RANK"])

@@ -24,6 +24,7 @@ namespace {
 constexpr std::chrono::milliseconds kStoreEnds{2'000};
 // The time that the end of the process waits for pending work on streams.
 constexpr std::chrono::milliseconds kLast{1'000};
+constexpr std::chrono::milliseconds kCallbacksEnd{10'000};
 
 std::mutex backends_mutex;  // guards the next
 // In the order in which they were made, which is the same on all ranks.
@@ -145,26 +146,34 @@ bool Backend::wait_for_all(std::chrono::milliseconds limit) {
 }
 
 void Backend::leave_all(bool finish_owed) {
-  // With the lock, so that a backend that another thread drops meanwhile waits in its destructor.
-  const std::lock_guard lock(backends_mutex);
-  for (Backend* backend : backends()) {
-    if (backend->pid_ != getpid()) {
-      continue;
+  {
+    // With the lock, so that a backend that another thread drops meanwhile waits in its destructor.
+    const std::lock_guard lock(backends_mutex);
+    for (Backend* backend : backends()) {
+      if (backend->pid_ != getpid()) {
+        continue;
+      }
+      PendingOperations& pending = *backend->pending_operations_;
+      // The peers' limit for these operations is that of the group, too.
+      const auto end =
+          std::chrono::steady_clock::now() + std::chrono::milliseconds(backend->timeout_ms_.load());
+      while (finish_owed && !pending.wait_for_owed(unisono_signals::kAskEvery) &&
+             std::chrono::steady_clock::now() < end && !unisono_signals::is_interrupted()) {
+      }
+      const auto place = backend->known_device();
+      if (pending.wait_for_all(std::chrono::milliseconds(0)) &&
+          (place == nullptr || place->wait_for_all(kLast))) {
+        backend->leave(kLast);
+        backend->take_device().reset();
+        backend->place_ = {};
+      }
     }
-    PendingOperations& pending = *backend->pending_operations_;
-    // The peers' limit for these operations is that of the group, too.
-    const auto end =
-        std::chrono::steady_clock::now() + std::chrono::milliseconds(backend->timeout_ms_.load());
-    while (finish_owed && !pending.wait_for_owed(unisono_signals::kAskEvery) &&
-           std::chrono::steady_clock::now() < end && !unisono_signals::is_interrupted()) {
-    }
-    const auto place = backend->known_device();
-    if (pending.wait_for_all(std::chrono::milliseconds(0)) &&
-        (place == nullptr || place->wait_for_all(kLast))) {
-      backend->leave(kLast);
-      backend->take_device().reset();
-      backend->place_ = {};
-    }
+  }
+  // Callbacks of futures may be Python, or hold its objects. A thread that asks for Python's lock
+  // after the interpreter has ended ends the process with SIGABRT.
+  const auto end = std::chrono::steady_clock::now() + kCallbacksEnd;
+  while (!wait_for_all_elsewhere(unisono_signals::kAskEvery) &&
+         std::chrono::steady_clock::now() < end && !unisono_signals::is_interrupted()) {
   }
 }
 

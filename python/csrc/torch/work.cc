@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,9 +26,13 @@ namespace {
 // or a guard, which gives the others some time before it takes one itself.
 class FutureCompleter {
  public:
+  // Never destroyed: its threads may outlive main(). A forked child has its own, because threads
+  // do not survive fork().
   static FutureCompleter& of_process() {
-    static auto* completer =
-        new FutureCompleter;  // never destroyed: its threads may outlive main()
+    static auto* completer = new FutureCompleter;
+    static const int registered =
+        pthread_atfork(nullptr, nullptr, [] { completer = new FutureCompleter; });
+    static_cast<void>(registered);
     return *completer;
   }
   void post(std::function<void()> task) {
@@ -35,6 +40,11 @@ class FutureCompleter {
     tasks_.push_back(std::move(task));
     work_.notify_one();
     watch();
+  }
+  // False: some tasks are left after this time.
+  bool wait_for_all(std::chrono::milliseconds timeout) {
+    std::unique_lock lock(mutex_);
+    return drained_.wait_for(lock, timeout, [this] { return tasks_.empty() && running_ == 0; });
   }
 
  private:
@@ -71,10 +81,14 @@ class FutureCompleter {
         drained_.notify_all();
       }
       watch();
+      ++running_;
       lock.unlock();
       task();
       task = nullptr;
       lock.lock();
+      if (--running_ == 0) {
+        drained_.notify_all();
+      }
     }
   }
 
@@ -87,6 +101,7 @@ class FutureCompleter {
   std::deque<std::function<void()>> tasks_;
   std::size_t threads_ = 0;
   std::size_t waiting_ = 0;  // of them, for tasks
+  std::size_t running_ = 0;  // of the tasks
   bool guarded_ = false;     // one of them is a guard
 };
 
@@ -167,6 +182,10 @@ void PendingOperations::run_hooks() {
 
 void run_elsewhere(std::function<void()> task) {
   FutureCompleter::of_process().post(std::move(task));
+}
+
+bool wait_for_all_elsewhere(std::chrono::milliseconds timeout) {
+  return FutureCompleter::of_process().wait_for_all(timeout);
 }
 
 void run_hooks_elsewhere(const std::shared_ptr<PendingOperations>& pending_operations) {

@@ -57,6 +57,8 @@ class PendingOperations {
 
 // Runs it on the thread on which futures end, or on one more if that is busy. It must not throw.
 void run_elsewhere(std::function<void()> task);
+// False: some tasks have not ended after this time.
+bool wait_for_all_elsewhere(std::chrono::milliseconds timeout);
 // The hooks, for callers that must not wait for Python.
 void run_hooks_elsewhere(const std::shared_ptr<PendingOperations>& pending_operations);
 
