@@ -158,7 +158,7 @@ class Check:
             status, text = run([self.options.cc, optimise, "-w", *built, "-DMEMLIM=2000",
                                 "-o", "pan", "pan.c"], folder)
         if status == 0:
-            _, text = run(["./pan", "-m500000", "-w18", *ran], folder)
+            _, text = run(["./pan", "-m500000", "-w24", *ran], folder)
         self.report = text.split("Stats on memory")[0]
         if (pathlib.Path(folder) / f"{name}.trail").exists():
             _, trail = run(["spin", "-t", "-p", "-g", "-l", *self.defines, name], folder)
