@@ -18,11 +18,12 @@ Bound lower_bound(Collective collective, int ranks, double vector_bytes) {
   }
   Bound bound;
   for (int reached = 1; reached < ranks; reached += std::min(reached, ranks - reached)) {
-    bound.messages += 1;  // the ranks that know of a rank can at most double
+    bound.messages += 1;  // One round at most doubles the number of ranks that have heard from a
+                          // given rank.
   }
   const double others = vector_bytes * (ranks - 1) / ranks;
   bound.bytes = moves_data(collective) ? vector_bytes * bus_factor(collective, ranks) : 0;
-  // All ranks together make at least n-1 additions, in exclusive_scan n-2.
+  // All ranks together make at least n-1 additions; in exclusive_scan, n-2.
   const double own = collective == Collective::exclusive_scan ? vector_bytes / ranks : 0;
   bound.reduced_bytes = reduces(collective) ? others - own : 0;
   return bound;

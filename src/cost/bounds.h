@@ -1,9 +1,10 @@
-// The least that a collective can cost, whatever the algorithm, and what an algorithm claims to.
+// Lower bounds on the cost of a collective, for any algorithm, and the closed formula of a given
+// algorithm.
 //
 // The bounds are those of Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007, for a
-// one-port network. Each of the three holds on its own; an algorithm need not reach all at once.
-// Networks that reduce or multiply data in their switches, and ranks with several ports, may be
-// faster.
+// one-port network. Each of the three bounds holds on its own; an algorithm need not reach all of
+// them at once. Networks whose switches reduce or multiply data, and ranks with several ports, may
+// be faster.
 #pragma once
 
 #include "algorithms/catalog.h"
@@ -17,14 +18,15 @@ struct Bound {
   double bytes = 0;
   double reduced_bytes = 0;
 
-  // The largest of the three, after the floor.
+  // Returns the floor plus the largest of the three bounds.
   double time_s(const Parameters& parameters) const;
 };
 
 // `vector_bytes` as in cost.h. REQUIRES: ranks >= 1.
 Bound lower_bound(Collective collective, int ranks, double vector_bytes);
 
-// The algorithm's closed formula, and the floor. REQUIRES: it can serve the shape.
+// Returns the algorithm's closed formula plus the floor. REQUIRES: the algorithm can serve the
+// shape.
 double closed_time_s(const Algorithm& algorithm, Shape shape, double vector_bytes,
                      const Parameters& parameters);
 

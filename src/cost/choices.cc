@@ -8,9 +8,9 @@
 namespace unisono::cost {
 namespace {
 
-constexpr double kFarthest = 2;  // between rank counts, in proportion
+constexpr double kFarthest = 2;  // largest ratio between rank counts
 
-// Between two rank counts, in proportion: exactly the same for 4 and 9 from 6.
+// Returns the ratio of two rank counts. Equal ratios compare as equal, such as 4:6 and 6:9.
 double distance(int a, int b) {
   return static_cast<double>(std::max(a, b)) / std::min(a, b);
 }

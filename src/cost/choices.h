@@ -1,9 +1,9 @@
 // The choices stored for a tuned machine: the algorithm by size, the number of threads that move
-// it, and the waiting policy.
+// the data, and the waiting policy.
 //
-// Rows are of one collective and rank count each; a row holds from its size up to the next one's.
-// Calls of other rank counts take those of the nearest count (in proportion; of two, the smaller),
-// if that is not farther than twice or half as many.
+// Each row belongs to one collective and one rank count, and holds from its size up to the size of
+// the next row. Calls with other rank counts use the rows of the nearest count by ratio (of two
+// equally near counts, the smaller one), unless the ratio is larger than 2.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct Choice {
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
-// The best number of threads per rank for a call, from a size on.
+// The best number of threads per rank for calls from a given size on.
 struct ThreadChoice {
   Collective collective = Collective::barrier;
   int ranks = 1;
@@ -32,7 +32,7 @@ struct ThreadChoice {
   friend bool operator==(const ThreadChoice&, const ThreadChoice&) = default;
 };
 
-// The best waiting policy for a number of ranks.
+// The best waiting policy for a rank count.
 struct WaitChoice {
   int ranks = 1;
   bool oversubscribed = false;  // more ranks than CPUs
@@ -46,19 +46,19 @@ class Choices {
   explicit Choices(std::vector<Choice> rows, std::vector<WaitChoice> waits = {},
                    std::vector<ThreadChoice> threads = {});
 
-  // By collective, ranks and size.
+  // Sorted by collective, ranks and size.
   const std::vector<Choice>& rows() const { return rows_; }
-  // nullptr: nothing is known of the collective and such rank counts. Sizes below the first row
-  // get that one.
+  // Returns nullptr if no row covers the collective and a near rank count. Sizes below the first
+  // row use the first row.
   const Choice* find(Collective collective, int ranks, double bytes) const;
 
   const std::vector<ThreadChoice>& threads() const { return threads_; }
-  // As find().
+  // Like find().
   const ThreadChoice* find_threads(Collective collective, int ranks, double bytes) const;
 
   const std::vector<WaitChoice>& waits() const { return waits_; }
-  // The choice for the nearest rank count, with as little or as much room on the CPUs; nullptr: not
-  // known.
+  // Returns the choice for the nearest rank count with the same value of `oversubscribed`; nullptr
+  // if there is none.
   const WaitChoice* find_wait(int ranks, bool oversubscribed) const;
 
  private:

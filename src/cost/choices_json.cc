@@ -12,7 +12,7 @@
 namespace unisono::cost {
 namespace {
 
-// An algorithm, with parameters or without, for so many ranks.
+// Reads an algorithm name, with or without parameters, for this rank count.
 std::string read_choice(const JsonNode& place, Collective collective, int ranks) {
   const std::string name = place.text();
   if (name.empty()) {

@@ -1,4 +1,4 @@
-// The part of `unisono.machine/1` that chooses (machine_json.h).
+// The choices in `unisono.machine/1` (machine_json.h).
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ struct Chain {
   double time = 0;
 };
 
-// Ties go to the chain that shows more of what happened.
+// Ties go to the chain with more messages, then to the one with more reduced bytes.
 bool later(const Chain& a, const Chain& b) {
   return std::tie(a.time, a.messages, a.reduced) > std::tie(b.time, b.messages, b.reduced);
 }
@@ -38,7 +38,7 @@ class Network {
         out_(static_cast<std::size_t>(schedule.ranks)),
         in_(out_.size()) {}
 
-  // When the data of the message is there.
+  // Returns when the message's data is ready at the receiver.
   Chain deliver(const JoinedMessage& message, Chain end) {
     Chain& out = out_[static_cast<std::size_t>(message.from)];
     Chain& in = in_[static_cast<std::size_t>(message.to)];
@@ -78,7 +78,7 @@ class Network {
 
   const double chunk_;
   const Parameters& parameters_;
-  std::vector<Chain> out_;  // by rank: the end of what its port has taken on
+  std::vector<Chain> out_;  // by rank: when its port is free again
   std::vector<Chain> in_;
 };
 

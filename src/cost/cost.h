@@ -1,30 +1,30 @@
 // Computes the cost of a schedule on the reference network from the schedule itself.
 //
 // The reference network is one-port: every rank has one sending and one receiving port, which work
-// at the same time. All moves from one rank to one peer in one step are one message of b bytes. A
+// at the same time. All moves from one rank to one peer in one step form one message of b bytes. A
 // message starts when
 //
-//   its data is ready       every move of an earlier step that wrote what it reads has finished,
+//   its data is ready       every earlier step's move that wrote data that it reads has finished,
 //   its sender is free      the sending port has finished the messages before it,
 //   its receiver is free    the receiving port has finished the messages before it,
 //
-// where messages come in the order of the schedule: by step, then by their first move. It occupies
-// the sending port for alpha + beta*b, and the receiving port for alpha + beta*b + gamma*(the bytes
-// that it reduces there); then its data is ready at the receiver. A local reduction occupies the
-// receiving port of its rank for gamma*b. A local copy costs nothing.
+// where the order of messages is that of the schedule: by step, then by first move. A message
+// occupies the sending port for alpha + beta*b, and the receiving port for alpha + beta*b +
+// gamma*(the bytes that it reduces there); then its data is ready at the receiver. A local
+// reduction occupies the receiving port of its rank for gamma*b. A local copy costs nothing.
 //
-// The call ends when all ports have. The chain of messages that led to that end is the critical
-// path: its messages, bytes and reduced bytes say where the time comes from. Which chain it is may
-// depend on the parameters.
+// The call ends when all ports have finished. The chain of messages that determines that end is the
+// critical path: its messages, bytes and reduced bytes explain the time. The parameters may change
+// the critical path.
 #pragma once
 
 #include "schedule/schedule.h"
 
 namespace unisono::cost {
 
-// A network, and the machines on it.
+// The network, and the ranks' speed of reduction.
 struct Parameters {
-  double floor_s = 0;           // to start a call at all, however small
+  double floor_s = 0;           // cost of starting a call of any size
   double alpha_s = 0;           // per message
   double beta_s_per_byte = 0;   // per byte sent, in one direction
   double gamma_s_per_byte = 0;  // per byte reduced
@@ -41,21 +41,22 @@ struct Cost {
   }
 };
 
-// Bytes of one chunk. `vector_bytes` is the larger of what a rank sends and receives in all, as the
-// benchmarks count: the whole vector of broadcast, reduce and all_reduce; all parts together of
-// scatter, gather, all_gather and reduce_scatter; what one rank has for all of all_to_all. Chunks
-// are of equal size here, not rounded to elements. Where the schedule has counts, they say all
-// sizes: then it is the bytes of one element, whatever `vector_bytes`, and length_of() says how
-// many.
+// Returns the bytes of one chunk.
+// `vector_bytes` is the larger of what a rank sends and receives in total, as the benchmarks count
+// it: the whole vector of broadcast, reduce and all_reduce; all parts together of scatter, gather,
+// all_gather and reduce_scatter; the data of one rank for all ranks in all_to_all.
+// All chunks have equal size here, not rounded to elements. If the schedule has counts, the result
+// is the bytes of one element and `vector_bytes` is ignored; length_of() then returns the number of
+// elements.
 double chunk_bytes(const Schedule& schedule, double vector_bytes);
 
-// The critical path. Among chains that take equally long it is one with the most messages.
+// Returns the critical path. Among chains that take equally long, it is one with the most messages.
 // REQUIRES: the structure of the schedule is right (ranks, chunks and buffers in range).
 // Cost: one pass over the cells that the schedule writes.
 Cost critical_path(const Schedule& schedule, double vector_bytes, const Parameters& parameters);
 
 // The bytes that move, on any network: the most that one rank sends, receives or reduces, and the
-// sum of sent bytes over all ranks. Local copies are not counted.
+// sum of sent bytes over all ranks. Local copies do not count.
 struct Traffic {
   int steps = 0;
   double sent_bytes = 0;

@@ -11,7 +11,8 @@ namespace {
 
 using Place = MoveSpec::Place;
 
-// Powers of two, so that sums are exact, and far apart, so that a time has one explanation.
+// Powers of two, so that sums are exact, and far apart, so that each time has only one
+// decomposition.
 constexpr Parameters kNetwork{
     .floor_s = 0, .alpha_s = 1048576, .beta_s_per_byte = 1024, .gamma_s_per_byte = 1};
 
@@ -71,7 +72,7 @@ TEST(CriticalPath, FreesTheSenderBeforeTheReceiverHasReduced) {
   builder.step();
   builder.move({.from = 0, .to = 1, .combine = Combine::reduce});
   builder.move({.from = 0, .to = 2, .combine = Combine::reduce});
-  // Rank 0 starts the second message after 1 * (alpha + beta), and gamma comes once.
+  // Rank 0 starts the second message after 1 * (alpha + beta). gamma counts only once.
   expect_path(std::move(builder).build(), 64, {.messages = 2, .bytes = 128, .reduced_bytes = 64});
 }
 
@@ -85,8 +86,8 @@ TEST(CriticalPath, JoinsTheMovesOfAStepBetweenTwoRanksToOneMessage) {
 }
 
 TEST(CriticalPath, WaitsForTheDataOfEarlierStepsOnly) {
-  // In step 0 rank 1 sends its own input on while it receives: reads come before writes. In step 1
-  // it passes on what it received.
+  // In step 0 rank 1 sends its own input while it receives, because reads come before writes. In
+  // step 1 it forwards what it received.
   ScheduleBuilder builder{Collective::all_reduce, {.ranks = 3, .chunks = 1}};
   builder.step();
   builder.move({.from = 0, .to = 1, .combine = Combine::reduce});
@@ -114,7 +115,7 @@ TEST(CriticalPath, CopiesForNothingAndReducesLocallyForGamma) {
 }
 
 TEST(CriticalPath, ChoosesTheLongerChainByTheParameters) {
-  // 0 -> 1 -> 2 with small messages, 3 -> 4 with a large one.
+  // The path 0 -> 1 -> 2 has small messages, 3 -> 4 has one large message.
   ScheduleBuilder builder{Collective::all_reduce, {.ranks = 5, .chunks = 8}};
   builder.step();
   builder.move({.from = 0, .to = 1, .combine = Combine::reduce});

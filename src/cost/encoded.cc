@@ -53,7 +53,7 @@ std::vector<EncodedAlgorithm> encoded_algorithms(const EncodedCall& call,
       continue;
     }
     for (const Shape& shape : shapes_on(hosts, *algorithm, usual)) {
-      // At most so many.
+      // An upper bound.
       const double messages = static_cast<double>(algorithm->chunks_sent(shape)) * ranks;
       if (messages <= most_messages) {
         result.push_back(encode_proved(build_schedule(*algorithm, shape),

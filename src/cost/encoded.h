@@ -1,4 +1,5 @@
-// Finds the algorithms of a collective whose moves between hosts can be encoded, as proved.
+// Finds the algorithms of a collective whose moves between hosts can be encoded according to the
+// proof.
 #pragma once
 
 #include <memory>
@@ -36,7 +37,7 @@ struct EncodedCall {
 std::vector<EncodedAlgorithm> encoded_algorithms(const EncodedCall& call,
                                                  std::span<const int> hosts, double most_messages);
 
-// The time to encode a byte of f32, and the same time to decode it. Measured on one core of an x86
+// The time to encode one byte of f32. Decoding takes as long again. Measured on one core of an x86
 // server.
 inline constexpr double kCodingUsPerByte = 1 / 12'000.0;
 

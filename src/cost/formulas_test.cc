@@ -1,4 +1,4 @@
-// Every algorithm's closed formula and lower bound, against the cost that its schedule has.
+// Compares each algorithm's closed formula and lower bound with the cost of its schedule.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,7 +14,7 @@ namespace {
 constexpr int kMostRanks = 64;
 constexpr double kVectorBytes = 1048576;
 
-// From all latency to all bandwidth to all computation.
+// Networks limited by latency, by bandwidth and by computation.
 constexpr Parameters kNetworks[] = {
     {.floor_s = 0, .alpha_s = 5e-6, .beta_s_per_byte = 8e-11, .gamma_s_per_byte = 1e-11},
     {.floor_s = 2e-6, .alpha_s = 1, .beta_s_per_byte = 1e-12, .gamma_s_per_byte = 1e-13},
@@ -47,7 +47,7 @@ class Formulas : public testing::TestWithParam<const Algorithm*> {
   }
 
  private:
-  // The defaults, and others of those parameters that the algorithm takes.
+  // Returns the default parameters, and other values of the parameters that the algorithm takes.
   static std::vector<AlgorithmParameters> variants(int ranks) {
     std::vector<AlgorithmParameters> result(1);
     const AlgorithmParameters usual = complete(*GetParam(), {.ranks = ranks}).parameters;
@@ -91,7 +91,7 @@ TEST_P(Formulas, AreNotBelowTheBoundOfTheirCollective) {
       const double time = critical_path(schedule, kVectorBytes, network).time_s(network);
       EXPECT_GE(time * (1 + 1e-12), bound.time_s(network));
     }
-    // Each port on its own needs that much, too.
+    // Each port on its own is another lower bound.
     const Traffic moved = traffic(schedule, kVectorBytes);
     EXPECT_GE(std::max(moved.sent_bytes, moved.received_bytes) * (1 + 1e-12), bound.bytes);
   });
@@ -103,7 +103,7 @@ std::string name_of(const testing::TestParamInfo<const Algorithm*>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Catalog, Formulas, testing::ValuesIn(catalog()), name_of);
 
-// The table of Chan et al., for n = 6 and 600 bytes.
+// The table of Chan et al. for n = 6 and 600 bytes.
 TEST(Bounds, AreThoseOfThePaper) {
   const auto expect = [](Collective collective, double messages, double bytes, double reduced) {
     const Bound bound = lower_bound(collective, 6, 600);

@@ -14,7 +14,7 @@
 namespace unisono::cost {
 namespace {
 
-// To build a schedule with more takes too long.
+// Building a schedule with more moves takes too long.
 constexpr double kMostMoves = 1e6;
 
 struct ReadyTime {
@@ -25,7 +25,7 @@ void extend(ReadyTime& time, const ReadyTime& other) {
   time.us = std::max(time.us, other.us);
 }
 
-// A message in bytes.
+// The size of a message in bytes.
 struct Sent {
   int from = 0;
   int to = 0;
@@ -34,8 +34,8 @@ struct Sent {
   double coded = 0;
 };
 
-// When everything that carries messages is free. All times lie in one vector, so that a step can be
-// compared with the step before.
+// The times at which ports and links become free. All times are in one vector, so that a step can
+// be compared with the previous step.
 class Timetable {
  public:
   Timetable(const HostsNetwork& network, std::span<const int> host_of, int hosts,
@@ -60,7 +60,7 @@ class Timetable {
     double* const out = &times_[out_ + at(message.from) * ports_];
     double* const in = &times_[in_ + at(message.to) * ports_];
     if (message.from == message.to) {
-      // A local reduction goes through the receiving port; a copy costs nothing.
+      // A local reduction uses the receiving port; a copy costs nothing.
       const double takes = message.reduced * options_.gamma_us_per_byte +
                            2 * message.coded * options_.coding_us_per_byte;
       return takes > 0 ? take(in, std::max(ready, *in) + takes) : ready;
@@ -81,7 +81,7 @@ class Timetable {
     double& arrived = times_[arrived_ + at(rank)];
     arrived = std::max(arrived, when);
   }
-  // Ranks now have all that the step brought.
+  // Makes the data that the step delivered available to its ranks.
   void end_step() {
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       times_[received_ + rank] = times_[arrived_ + rank];
@@ -95,7 +95,7 @@ class Timetable {
  private:
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-  // When the bytes are there that set out at `begin`.
+  // Returns when bytes that leave at `begin` have arrived.
   double flow(const Sent& message, double begin) {
     double& out = times_[link_ + 2 * at(message.from)];
     double& in = times_[link_ + 2 * at(message.to) + 1];
@@ -113,7 +113,7 @@ class Timetable {
     return host_out = host_in = begin + message.bytes / network_.between_bytes_per_us;
   }
 
-  // Ports stay sorted by when they are free.
+  // Ports stay sorted by the time at which they become free.
   double take(double* ports, double until) const {
     ports[0] = until;
     for (std::size_t i = 0; i + 1 < ports_ && ports[i] > ports[i + 1]; ++i) {
@@ -127,14 +127,14 @@ class Timetable {
   const HostsOptions& options_;
   std::size_t ports_;
   std::size_t ranks_;
-  // The start of each kind of time.
+  // Offsets of each kind of time in `times_`.
   std::size_t out_;
   std::size_t in_;
-  std::size_t began_;  // when the last message did, of each sender and receiver
+  std::size_t began_;  // by sender and receiver: start of the latest message
   std::size_t link_;
   std::size_t host_;
-  std::size_t received_;  // in the steps before
-  std::size_t arrived_;   // in this step, or before
+  std::size_t received_;  // in earlier steps
+  std::size_t arrived_;   // in this step or earlier ones
   std::vector<double> times_;
 };
 
@@ -146,7 +146,8 @@ bool nobody_waits(const CompactSchedule& schedule) {
   });
 }
 
-// By how much all times that a step has changed moved on, if that is the same for all of them.
+// Returns the time by which a step advanced everything that it changed, if it is equal for all;
+// else nothing.
 std::optional<double> period(std::span<const double> before, std::span<const double> after) {
   constexpr double kRounding = 1e-12;
   double least = std::numeric_limits<double>::infinity();

@@ -1,9 +1,10 @@
 // Predicts the time of a call between ranks on several hosts.
 //
 // This is the one-port model (cost.h) on two levels. A message occupies its ports for an overhead,
-// a latency and its bytes, which pass the link of each rank and, between hosts, one port for each
-// host, each way, that its ranks share. Ports and links take messages in the order of the schedule.
-// Steps that repeat are played until all times move on by one period.
+// a latency and the transfer of its bytes. The bytes pass the link of each rank. Between hosts they
+// also pass one port per host and direction, which the host's ranks share. Ports and links take
+// messages in the order of the schedule. Repeated steps are simulated only until all times advance
+// by one constant period.
 #pragma once
 
 #include <optional>
@@ -17,27 +18,28 @@ namespace unisono::cost {
 
 struct HostsNetwork {
   double overhead_us = 0;  // per message
-  double inside_us = 0;    // the latency between two ranks of one host
+  double inside_us = 0;    // latency between two ranks of one host
   double inside_bytes_per_us = 0;
-  double between_us = 0;  // the latency between two hosts
+  double between_us = 0;  // latency between two hosts
   double between_bytes_per_us = 0;
 };
 
 struct HostsOptions {
   double gamma_us_per_byte = 0;   // to reduce
-  double coding_us_per_byte = 0;  // to encode a byte of an encoded move, and to decode it
-  // The most messages of a rank in flight at once if none of them waits for another.
+  double coding_us_per_byte = 0;  // to encode a byte of an encoded move, and again to decode it
+  // The most messages that a rank has in flight at once, in schedules whose messages do not wait
+  // for each other.
   int at_once = 1;
-  double most_messages = 2e4;  // to play
+  double most_messages = 2e4;  // limit of simulated messages
 };
 
 class HostsTime {
  public:
-  // `hosts`: by rank, one number for each host.
+  // `hosts`: by rank, the number of its host.
   HostsTime(const HostsNetwork& network, std::span<const int> hosts);
 
-  // Nothing if there are too many messages to play. `vector_bytes` as in cost.h. REQUIRES: the
-  // algorithm can serve the shape, and the shape has as many ranks as `hosts`.
+  // Returns nothing if there are too many messages to simulate. `vector_bytes` as in cost.h.
+  // REQUIRES: the algorithm can serve the shape, and the shape has as many ranks as `hosts`.
   std::optional<double> time_us(const Algorithm& algorithm, const Shape& shape, double vector_bytes,
                                 const HostsOptions& options) const;
   std::optional<double> time_us(const Schedule& schedule, double vector_bytes,
@@ -45,7 +47,7 @@ class HostsTime {
 
  private:
   HostsNetwork network_;
-  std::vector<int> host_of_;  // by rank, from 0 on
+  std::vector<int> host_of_;  // by rank, numbered from 0
   int hosts_ = 0;
 };
 

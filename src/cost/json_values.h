@@ -1,4 +1,4 @@
-// Values that the documents of this room share, read with their places.
+// Reads values that several documents of this directory share, with their positions.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace unisono::cost {
 
-// Rethrows another component's refusal with its text.
+// Rethrows an error of another component as a problem of this node.
 [[noreturn]] inline void refuse(const JsonNode& node, const Error& error) {
   node.fail(std::string(error.summary()));
 }

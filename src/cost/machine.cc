@@ -12,21 +12,22 @@
 namespace unisono::cost {
 namespace {
 
-// Between sizes of a library's series that are so many times as large as each other, a trend has
-// seen too little: it may have a protocol that begins anywhere there. A straight line is off least.
+// If neighbouring measured sizes differ by this factor or more, a trend of a library's series is
+// unreliable between them: the library may switch protocols anywhere there. A straight line has the
+// least error.
 constexpr double kFarApart = 8;
 
-// More bytes do not take less time: between two sizes of its own series that were measured, the
-// time is between theirs, but for what measurements are off.
+// Time does not fall with size: between two measured sizes of the same series, limits the predicted
+// time to the range of their times, give or take the measurement error.
 double within_neighbours(const std::vector<Point>& points, const Point& asked) {
   constexpr double kSlack = 0.02;
   const Point* below = nullptr;
   const Point* above = nullptr;
-  double least = HUGE_VAL;  // of what was measured at the next larger size
+  double least = HUGE_VAL;  // lower limit: the shortest time of the neighbours
   double most = 0;
-  std::array<double, 2> sums = {};  // of the times below and above, to their means
+  std::array<double, 2> sums = {};  // of times below and above, for their means
   std::array<double, 2> counts = {};
-  bool is_measured = false;  // the residuals know whether to believe it
+  bool is_measured = false;  // the residuals already weigh this measurement
   for (const Point& point : points) {
     if (point.ranks != asked.ranks || point.algorithm != asked.algorithm ||
         plain_form(point.collective) != plain_form(asked.collective)) {

@@ -1,10 +1,11 @@
-// A machine as its measurements show it: asked for any collective, rank count and size.
+// A machine described by its measurements; it predicts the time of any collective, rank count and
+// size.
 //
-// Measurements of one algorithm of the catalogue (as `unisono tune` takes them) and those of a
-// library that chose itself (tables of nccl-tests) may be mixed. Each algorithm of a collective has
-// a trend of its own (trend.h); so has the library's choice, one for all collectives, which is what
-// answers for collectives that were not measured. What a trend leaves is interpolated
-// (residuals.h).
+// It may mix measurements of single algorithms of the catalogue (as `unisono tune` takes them) with
+// those of a library that chose its algorithm itself (tables of nccl-tests). Each algorithm of a
+// collective has its own trend (trend.h). The library's choice has one trend for all collectives,
+// which also answers for collectives that were not measured. The deviations from a trend are
+// interpolated (residuals.h).
 #pragma once
 
 #include <map>
@@ -23,7 +24,7 @@ struct Point {
   int ranks = 1;
   double bytes = 0;  // as in cost.h
   double time_s = 0;
-  double noise = 0;  // how far the time may be off, in proportion; 0: not known
+  double noise = 0;  // relative error of the time; 0: unknown
 };
 
 // The range of a point's values; beyond it, sums of fitted times overflow.
@@ -33,26 +34,27 @@ inline constexpr double kMostPointBytes = 1e18;
 
 class Machine {
  public:
-  // In the order in which they were given.
+  // The measurements, in their original order.
   const std::vector<Point>& points() const { return points_; }
 
   // Returns true if points of this algorithm were given.
   bool knows(Collective collective, const std::string& algorithm) const;
-  // nullptr unless known.
+  // Returns nullptr unless knows() is true.
   const Trend* trend(Collective collective, const std::string& algorithm) const;
-  // The fitted values, by group of points.
+  // The fitted values of one group of points.
   struct Group {
     Trend trend = {};
     Residuals residuals = {};
-    std::map<int, Work> works = {};  // by rank count, of those that were measured
+    std::map<int, Work> works = {};  // by measured rank count
   };
   const std::map<std::string, Group>& groups() const { return groups_; }
-  // "" for the library's choice, else "collective/algorithm".
+  // Returns "" for the library's choice, else "collective/algorithm".
   static std::string group_of(Collective collective, const std::string& algorithm);
-  // As network_model/fit_machine.h has fitted it, or as it was saved.
+  // Restores a machine from saved groups, or from the groups that network_model/fit_machine.h has
+  // fitted.
   static Machine restore(std::vector<Point> points, std::map<std::string, Group> groups);
 
-  // The time of a call, from the nearest of what is known. REQUIRES: knows(...). Throws
+  // Returns the time of a call, from the nearest measurements. REQUIRES: knows(...). Throws
   // Error(usage) if the algorithm cannot serve `ranks`.
   double time_s(Collective collective, const std::string& algorithm, int ranks, double bytes) const;
 
@@ -61,8 +63,9 @@ class Machine {
   std::map<std::string, Group> groups_;
 };
 
-// The work of a point of the group. Schedules may have to be built to know it, so a group of one
-// collective keeps it. The group of the library's choice has several, whose work is quickly known.
+// Returns the work of a point of the group. It may have to build a schedule, so a group with one
+// collective caches the result. The group of the library's choice has several collectives, whose
+// work is quick to compute.
 Work remembered_work(Machine::Group& group, const Point& point, bool one_collective);
 
 }  // namespace unisono::cost

@@ -21,12 +21,12 @@ namespace {
 constexpr double kLeast = 1e-100;
 constexpr double kMost = 1e100;
 
-// The numbers of a trend, how they are called, and in which unit.
+// A number of a trend, its JSON key and its unit.
 struct TrendField {
   const char* name;
   double Trend::* member;
   double unit;
-  bool is_rate = false;  // written as GB/s, kept as seconds per byte
+  bool is_rate = false;  // written as GB/s, stored as seconds per byte
 };
 constexpr std::array kTrendFields = {
     TrendField{"floor_us", &Trend::floor_s, 1e-6},
@@ -61,7 +61,7 @@ std::string trend_text(const Trend& trend) {
          ", \"latency_factors\": " + factors_text(trend.latency_factors) + "}";
 }
 
-// Points, or what residuals know: the collective, ranks and bytes of each.
+// Reads the collective, ranks and bytes of each row: of points, or of residuals.
 template <typename Row>
 std::string cases_text(const std::vector<Row>& rows) {
   return json_column("collective", rows,
@@ -108,7 +108,7 @@ void check_algorithm(const JsonNode& place, Collective collective, const std::st
   }
 }
 
-// "" or "all_reduce/ring": those who ask a machine look the algorithm up.
+// Reads "" or "all_reduce/ring". The algorithm is not checked here: users of a machine look it up.
 std::string read_group_name(const JsonNode& place) {
   std::string name = place.text();
   if (name.empty()) {

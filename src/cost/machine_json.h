@@ -1,5 +1,5 @@
-// Fitted machines as JSON, `unisono.machine/1`: the measurements, what was fitted to them, and what
-// follows for calls. docs/formats/machine.md describes it for users.
+// Fitted machines as JSON, `unisono.machine/1`: the measurements, the values fitted to them, and
+// the resulting choices for calls. docs/formats/machine.md describes the format for users.
 //
 //   {"format": "unisono.machine/1",
 //    "name": "dgx-a100",
@@ -16,7 +16,7 @@
 //    "threads": {"collective": [...], "ranks": [...], "from_bytes": [...],
 //                "threads": [...]}}                         optional, likewise
 //
-// Reading fits nothing again, so that it is quick enough for every start of a program.
+// Reading does not fit again, so it is quick enough for every start of a program.
 #pragma once
 
 #include <functional>
@@ -32,10 +32,10 @@ namespace unisono::cost {
 
 inline constexpr std::string_view kMachineFormat = "unisono.machine/1";
 
-// The host of the measurement.
+// The host on which the machine was measured.
 struct HostInfo {
   std::string cpu = {};  // the model's name; "": not known
-  int cpus = 0;          // that the ranks could use; 0: not known
+  int cpus = 0;          // available to the ranks; 0: unknown
 };
 
 struct NamedMachine {
@@ -47,13 +47,15 @@ struct NamedMachine {
 
 std::string to_json(const NamedMachine& machine);
 
-// network_model/fit_machine.h; empty: a machine without groups predicts nothing.
+// Fits a machine (network_model/fit_machine.h). If empty, a machine without groups predicts
+// nothing.
 using FitMachine = std::function<Machine(std::vector<Point>)>;
 
-// The position is "byte N" where the text is no JSON, else a JSON pointer. A machine without groups
-// is fitted.
+// Reads a machine, and fits it if it has no groups. The position of a failure is "byte N" if the
+// text is not JSON, else a JSON pointer.
 Parsed<NamedMachine> parse_machine_json(std::string_view text, const FitMachine& fit = {});
-// The choices alone, for every start of a program: the measurements are passed over.
+// Reads only the choices and skips the measurements, so that every start of a program can afford
+// it.
 Parsed<Choices> parse_choices_json(std::string_view text);
 
 }  // namespace unisono::cost

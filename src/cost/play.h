@@ -1,6 +1,6 @@
-// The messages of a schedule, played in their order (cost.h): all moves from one rank to a peer in
-// one step are one message, and a message is ready when every move of an earlier step that wrote
-// what it reads has ended.
+// Plays the messages of a schedule in order (cost.h). All moves from one rank to a peer in one step
+// form one message. A message is ready when every move of an earlier step that wrote what the
+// message reads has ended.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@
 
 namespace unisono::cost {
 
-// from == to: a local move. In whole chunks (or elements, see chunk_bytes), so that sums are exact.
+// A message in whole chunks (or elements, see chunk_bytes), so that sums are exact. from == to: a
+// local move.
 struct JoinedMessage {
   int from = 0;
   int to = 0;
@@ -23,13 +24,13 @@ struct JoinedMessage {
   double coded = 0;
 };
 
-// Time has extend(Time&, const Time&), which makes the first the later of both.
+// `Time` has extend(Time&, const Time&), which sets the first argument to the later of the two.
 template <class Time>
 class MessagePlayer {
  public:
   explicit MessagePlayer(const Schedule& schedule) : schedule_(schedule) {}
 
-  // deliver(message, ready) returns when the data of a message is there.
+  // deliver(message, ready) returns when the message's data is available.
   template <class Deliver>
   void run(const Deliver& deliver) {
     const std::span<const Move> moves(schedule_.moves);
@@ -55,7 +56,7 @@ class MessagePlayer {
     }
   }
 
-  // Joins the moves of a step to messages. All reads of a step come before its writes.
+  // Joins the moves of a step into messages. All reads of a step come before its writes.
   void gather(std::span<const Move> moves) {
     messages_.clear();
     times_.clear();
@@ -88,7 +89,8 @@ class MessagePlayer {
     }
   }
 
-  // The target of a reduction is ready earlier: its rank received it through the same port.
+  // The previous value of a reduction's target is always ready: the rank received it through the
+  // same port.
   void write(const Move& move, const Time& ready) {
     for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
       written_[cell_key(schedule_, {move.to, move.target, chunk})] = ready;
@@ -96,10 +98,10 @@ class MessagePlayer {
   }
 
   const Schedule& schedule_;
-  std::unordered_map<std::uint64_t, Time> written_;  // cells
-  std::vector<JoinedMessage> messages_;              // of the step at hand
-  std::vector<Time> times_;                          // of each: ready, then delivered
-  std::vector<std::size_t> message_of_;              // of each of its moves
+  std::unordered_map<std::uint64_t, Time> written_;  // by cell
+  std::vector<JoinedMessage> messages_;              // of the current step
+  std::vector<Time> times_;                          // by message: when ready, then when delivered
+  std::vector<std::size_t> message_of_;              // by move of the step
   std::unordered_map<std::uint64_t, std::size_t> places_;
 };
 

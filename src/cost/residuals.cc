@@ -6,11 +6,11 @@
 namespace unisono::cost {
 namespace {
 
-constexpr double kBump = 0.08;      // of the trend near a size
-constexpr double kBumpOctaves = 2;  // how far a bump reaches
-constexpr double kLevel = 0.1;      // of the trend over all sizes
+constexpr double kBump = 0.08;      // deviation from the trend near one size
+constexpr double kBumpOctaves = 2;  // range of a bump
+constexpr double kLevel = 0.1;      // deviation from the trend at all sizes
 constexpr double kLevelOctaves = 30;
-constexpr double kRankOctaves = 1;  // how far both reach in the number of ranks
+constexpr double kRankOctaves = 1;  // range of both, in the number of ranks
 constexpr double kOtherCollective = 0.5;
 
 }  // namespace

@@ -1,10 +1,10 @@
-// The residuals of a trend, interpolated between the measurements (a Gaussian process, also known
-// as kriging).
+// Interpolates the residuals of a trend between the measurements (a Gaussian process, also known as
+// kriging).
 //
-// A machine's protocols and thresholds show in its times as bumps that no short formula has. Where
-// a measurement is near, of the same collective, about as many ranks and about as many bytes, its
-// distance from the trend is expected again; far from all measurements nothing is. Measurements
-// that their neighbours contradict by far (a disturbed run) are given little weight.
+// A machine's protocols and thresholds cause bumps in its times that no short formula has. Near a
+// measurement, with the same collective and about as many ranks and bytes, the same deviation from
+// the trend is expected; far from all measurements, none is. Measurements that contradict their
+// neighbours strongly (a disturbed run) get little weight.
 #pragma once
 
 #include <cstddef>
@@ -19,29 +19,29 @@ struct Residual {
   Collective collective = Collective::barrier;
   int ranks = 1;
   double bytes = 0;
-  double log_ratio = 0;  // of the measured time to the trend
-  double noise = 0;      // how far the measured time may be off, in proportion
+  double log_ratio = 0;  // of the measured time over the trend
+  double noise = 0;      // relative error of the measured time
 };
 
-// The logarithm of a size to base 2; sizes below one byte count as one.
+// Returns the logarithm to base 2 of a size; sizes below one byte count as one byte.
 double octaves(double bytes);
-// The expected correlation of two residuals.
+// Returns the expected correlation of two residuals.
 double covariance(const Residual& a, const Residual& b, double scale);
 
 class Residuals {
  public:
   Residuals() = default;
-  // All that there is to it: the residuals after merging, and what each counts.
+  // The complete state: the residuals after merging, and their weights.
   struct State {
     std::vector<Residual> known = {};
     std::vector<double> weights = {};
-    double scale = 1;  // of the expected variance
+    double scale = 1;  // scale of the expected variance
   };
-  // As it was saved. REQUIRES: as many weights as residuals.
+  // Restores a saved state. REQUIRES: as many weights as residuals.
   explicit Residuals(State state) : state_(std::move(state)) {}
   const State& state() const { return state_; }
 
-  // 0 where nothing is known.
+  // Returns the expected residual; 0 far from all measurements.
   double expected(Collective collective, int ranks, double bytes) const;
 
  private:

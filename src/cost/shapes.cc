@@ -7,7 +7,8 @@
 namespace unisono::cost {
 namespace {
 
-// Returns the ranks per host if all hosts have equally many and they come host by host; else 0.
+// Returns the ranks per host if all hosts have the same number and the ranks come host by host;
+// else 0.
 int ranks_of_a_host(std::span<const int> hosts) {
   std::size_t block = 0;
   while (block < hosts.size() && hosts[block] == hosts[0]) {

@@ -1,4 +1,4 @@
-// Chooses the shapes of an algorithm that fit the hosts of its ranks.
+// Lists the shapes of an algorithm that fit the hosts of its ranks.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace unisono::cost {
 
-// As it is without parameters, with the hosts as its groups, and with more segments; of those that
-// it can serve, each once. `hosts`: one number for each rank.
+// Returns the distinct shapes that the algorithm can serve, of these: without parameters, with the
+// hosts as its groups, and with more segments. `hosts`: by rank, the number of its host.
 std::vector<Shape> shapes_on(std::span<const int> hosts, const Algorithm& algorithm, Shape usual);
 
 }  // namespace unisono::cost

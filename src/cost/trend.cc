@@ -21,7 +21,7 @@ double factor_at(const std::map<int, double>& factors, int ranks) {
   return std::pow(below->second, 1 - place) * std::pow(above->second, place);
 }
 
-// The power by which the soft minimum is taken.
+// Returns the power that the soft minimum uses.
 double eighth_power(double x) {
   const double fourth = x * x * x * x;
   return fourth * fourth;

@@ -1,19 +1,19 @@
-// The time of a collective on one machine as a formula with fitted parameters.
+// The time of a collective on one machine, as a formula with fitted parameters.
 //
-// GPU libraries have several protocols for the same ring, which differ in what a message costs and
-// in bandwidth, and in whether they start with few channels; and switches that reduce. The library
-// takes about the fastest, and where two are equally fast it is a little faster than either (they
-// share the work of their neighbours' sizes), so the trend is their soft minimum, the power mean of
-// exponent -8:
+// GPU libraries have several protocols for the same ring, which differ in the cost of a message, in
+// bandwidth, and in whether they start with few channels. Some machines also have switches that
+// reduce. The library takes about the fastest way, and where two ways are equally fast it is a
+// little faster than either (they share the work at neighbouring sizes). So the trend is their soft
+// minimum, the power mean of exponent -8:
 //
 //   pipelined  floor + m*alpha + beta*hypot(s*S, n*ramp) + restart*(s/m)*S + gamma*r*S
 //   direct     floor + m*direct_alpha + s*S*direct_beta + gamma*r*S
 //   switch     floor + m'*switch_alpha + s'*S*switch_beta
 //
-// for a vector of S bytes on n ranks, with m messages, share s and reduced share r of it (work.h).
-// `ramp` is what each rank has to have to fill the machine: below, fewer channels work, so that
-// time stays flat. `restart` is paid once per segment and all ranks, by a pipeline that starts
-// anew. s*S counts byte_factor times, floor and alphas latency_factor times.
+// for a vector of S bytes on n ranks, with m messages, its share s and its reduced share r
+// (work.h). `ramp` is the size per rank that fills the machine: below it fewer channels work, so
+// that the time stays flat. `restart` is the cost of restarting the pipeline, paid once per segment
+// and for all ranks. s*S counts byte_factor times, floor and alphas count latency_factor times.
 #pragma once
 
 #include <map>
@@ -35,11 +35,12 @@ struct Trend {
   double switch_alpha_s = 0;
   double switch_beta_s_per_byte = 0;
 
-  // The additional cost of a byte by rank count, for machines with unequal links. Interpolated
-  // between two counts, constant beyond them.
+  // The cost factor of a byte by rank count, for machines with unequal links. Interpolated between
+  // two counts, constant beyond them.
   std::map<int, double> byte_factors = {};
 
-  // The same of floor and messages, for machines where ranks share cores.
+  // The cost factor of the floor and of messages by rank count, for machines whose ranks share
+  // cores.
   std::map<int, double> latency_factors = {};
 
   double time_s(const Work& work, int ranks, double bytes) const;
