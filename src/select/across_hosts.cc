@@ -10,8 +10,8 @@
 namespace unisono::comm {
 namespace {
 
-// Typical values: some system calls per message, and 25 Gbit/s between hosts, shared by the ranks
-// on each. The choice needs only the order of magnitude between inside and outside.
+// Typical values: several system calls per message, and 25 Gbit/s between hosts, shared by the
+// ranks on each host. The choice needs only the order of magnitude between inside and outside.
 constexpr cost::HostsNetwork kNetwork{.overhead_us = 2,
                                       .inside_us = 0.5,
                                       .inside_bytes_per_us = 8000,
@@ -21,16 +21,16 @@ constexpr double kReducedBytesPerUs = 25'000;
 // A longer vector does not stay in the cache: one pass over it then costs more than reducing only a
 // part of it saves. Measured between two ranks on the loopback device.
 constexpr double kCachedBytes = 8 << 20;
-// A rank of an all_to_all posts its parts one after the other and does not wait for each to arrive,
-// so this many are in transit in the time of one. With algorithms that send fewer but longer
-// messages, four ranks on two cores take 1.2 to 1.4 times as long. If all ranks get the same data,
-// going round by round is as fast there, or faster.
+// A rank of an all_to_all posts its parts one after the other without waiting for each to arrive,
+// so this many parts are in transit in the time of one. Measured: algorithms that send fewer but
+// longer messages take 1.2 to 1.4 times as long for four ranks on two cores. If all ranks get the
+// same data, going round by round is at least as fast.
 constexpr int kPostedAtOnce = 4;
-// Algorithms with more messages that would have to be played one by one are passed over.
+// Skips algorithms that would need more simulated messages.
 constexpr double kMostMessages = 20'000;
-constexpr double kRounding = 1e-12;  // times that differ by less are equal
+constexpr double kRounding = 1e-12;  // smaller relative differences are ties
 
-// One power for all sizes up to the next power of two.
+// Returns the same power for all sizes up to the next power of two.
 int power_of(double bytes) {
   return bytes <= 1 ? 0 : static_cast<int>(std::ceil(std::log2(bytes)));
 }
@@ -99,7 +99,8 @@ const cost::EncodedAlgorithm* AcrossHosts::choose_encoded(const cost::EncodedCal
   return entry->second;
 }
 
-// Ties go to the first; returns the first algorithm if there are too many messages to simulate.
+// Ties go to the first algorithm. Returns the first algorithm if all have too many messages to
+// simulate.
 const cost::EncodedAlgorithm* AcrossHosts::find_fastest(
     const std::vector<cost::EncodedAlgorithm>& all, double bytes) const {
   const cost::HostsOptions options{.gamma_us_per_byte = gamma_of(bytes),

@@ -18,7 +18,7 @@ namespace unisono::comm {
 
 class AcrossHosts {
  public:
-  // `members`: world ranks. If all of them are on one host, there is no choice to make.
+  // `members`: world ranks. If all of them are on one host, choose() has nothing to compare.
   AcrossHosts(const Hosts& hosts, std::span<const int> members);
 
   bool several() const { return several_; }
@@ -29,8 +29,8 @@ class AcrossHosts {
   // power of two share one answer, whose first computation takes some milliseconds. `rank_order`:
   // consider only algorithms that sum in rank order.
   const std::string& choose(Collective collective, double bytes, bool rank_order = false);
-  // Returns the fastest algorithm whose moves between hosts may be encoded according to the proof,
-  // per root; nullptr: there is none. It lives as long as this object.
+  // Returns the fastest algorithm, per root, whose moves between hosts may be encoded according to
+  // the proof; nullptr if there is none. The result lives as long as this object.
   const cost::EncodedAlgorithm* choose_encoded(const cost::EncodedCall& call, double bytes);
 
  private:

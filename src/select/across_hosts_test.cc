@@ -15,7 +15,7 @@ std::vector<int> all(int ranks) {
   return members;
 }
 
-// `ranks` on hosts with `block` ranks each.
+// Returns the choices for `ranks` ranks on hosts with `block` ranks each.
 AcrossHosts across(int ranks, int block) {
   std::vector<std::string> names;
   for (int rank = 0; rank < ranks; ++rank) {

@@ -12,8 +12,8 @@
 namespace unisono::comm {
 namespace {
 
-// Up to this size it is faster that every rank reduces everything than that each reduces a part and
-// forwards it: one wait less.
+// Up to this size it is faster if every rank reduces the whole vector than if each rank reduces a
+// part and forwards it, because that saves one wait.
 constexpr std::size_t kOneShotBytes = 16384;
 
 // Up to this size of all inputs, a flat scan is faster than a chain of ranks.
@@ -26,13 +26,13 @@ std::size_t moved_size(const Call& call) {
 }
 
 // In shared memory all ranks reach each other at the same cost, so the direct algorithms are best:
-// the fewest passes over memory, and sums in rank order.
+// they make the fewest passes over memory, and they sum in rank order.
 std::string_view default_algorithm(Collective collective, int ranks, std::size_t bytes,
                                    bool in_order) {
   if (!moves_data(collective)) {
     return "dissemination";
   }
-  // A flat scan reads n-1 vectors on the last rank, a chain one on each.
+  // The last rank of a flat scan reads n-1 vectors; each rank of a chain reads one.
   if (is_scan(collective) && !in_order &&
       bytes * static_cast<std::size_t>(ranks) > kFlatScanBytes) {
     return "chain";
@@ -77,7 +77,7 @@ std::map<Collective, std::string> parse_forced(std::string_view text) {
         forced.try_emplace(collective, item);
       }
       for (const Collective collective : {Collective::scan, Collective::exclusive_scan}) {
-        forced.try_emplace(collective, kReproducible);  // they have no tree order
+        forced.try_emplace(collective, kReproducible);  // scans have no tree order
       }
       continue;
     }
@@ -99,7 +99,7 @@ std::map<Collective, std::string> parse_forced(std::string_view text) {
       throw Error(ErrorCode::config, std::string(item) + ": " + unfit_algorithm(*collective, name) +
                                          "\nthere are: " + list_algorithms(*collective));
     }
-    parse_parameters(*algorithm, name);  // refused here, not at the first call
+    parse_parameters(*algorithm, name);  // fail here, not at the first call
     forced[plain_form(*collective)] = name;
   }
   return forced;

@@ -1,5 +1,5 @@
-// The algorithm of a call without measurements: built-in defaults for ranks on one host, and forced
-// algorithms.
+// The algorithm of a call without measurements: the built-in defaults for ranks on one host, and
+// forced algorithms.
 #pragma once
 
 #include <map>
@@ -12,19 +12,20 @@
 
 namespace unisono::comm {
 
-// Returns the bytes of an element of the call while it is moved and summed.
+// Returns the size of the call's elements while they are moved and summed.
 std::size_t moved_size(const Call& call);
 
-// `bytes`: count times the size of a moved element. Sums in rank order.
+// Returns the built-in default. `bytes`: count times the size of a moved element. The algorithm
+// sums in rank order.
 std::string_view default_algorithm(Collective collective, int ranks, std::size_t bytes,
                                    bool in_order = false);
 
-// Returns the larger of the bytes that a rank sends and receives in total, as the models count;
-// nothing if the ranks do not know the same value (all_to_all_v).
+// Returns the larger of the bytes that a rank sends and receives in total, as the models count
+// them; nothing if the ranks do not know the same value (all_to_all_v).
 std::optional<double> vector_bytes(const Call& call, int ranks);
 
-// Instead of an algorithm: one that sums in rank order, whose results have the same bits on any
-// hosts and for any vector length.
+// A name to give instead of an algorithm: chooses one that sums in rank order. Its results have the
+// same bits on any hosts and for any vector length.
 inline constexpr std::string_view kReproducible = "reproducible";
 
 // Returns true for "reproducible" and "tree_order", whose results must not depend on the hosts.

@@ -15,11 +15,11 @@ struct Refused {
   std::string hint;
 };
 
-// Returns a refusal if the call does not support this max_error (not 0), which may be its own or
-// the communicator's.
+// Returns a refusal if the call does not support this max_error (not 0), which may be its own value
+// or the communicator's.
 Refused refusal_of_max_error(const Call& call, double max_error);
 
-// Returns the name of the algorithm's program, which depends on the hosts.
+// Returns the name under which the algorithm's program is cached; it depends on the hosts.
 std::string encoded_key(const cost::EncodedAlgorithm& algorithm, int root,
                         std::span<const int> hosts);
 

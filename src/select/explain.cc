@@ -55,8 +55,8 @@ std::string reason_text(const Explanation& explanation) {
   return {};
 }
 
-// Returns the algorithms to list: with their defaults, those in the profile, and the chosen one
-// (empty: it is not an algorithm).
+// Returns the algorithms to list: each with its default parameters, those in the profile, and the
+// chosen one (empty: the choice is not an algorithm).
 std::vector<std::string> names_of(Collective collective, const cost::Machine* machine,
                                   const std::string& chosen) {
   std::vector<std::string> names;
@@ -133,7 +133,7 @@ Explanation Planner::explain(const Call& call) {
   check_shape(call);
   const Choice choice = choose(call);
   const Collective collective = plain_form(call.collective);
-  // Ranks of all_to_all_v know only their own sizes.
+  // In all_to_all_v each rank knows only its own sizes.
   double bytes = static_cast<double>(moved_size(call));
   if (const auto known = vector_bytes(call, caller_.ranks)) {
     bytes = *known;

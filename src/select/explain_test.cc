@@ -1,4 +1,4 @@
-// Communicator::explain(): the candidates, the source of the choice, and the text.
+// Tests Communicator::explain(): the candidates, the source of the choice, and the text.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ ConnectOptions without_profile() {
   return options;
 }
 
-// On rank 0 of `ranks`.
+// Returns the explanation on rank 0 of `ranks`.
 Explanation explained(const Call& call, int ranks, const ConnectOptions& options) {
   Explanation result;
   run_threads(
@@ -96,7 +96,7 @@ TEST(Explain, RefusesWhatTheCallWouldBeRefusedFor) {
   EXPECT_THROW(explained(call, 2, without_profile()), Error);
 }
 
-// avg of narrow integers sends wider sums, and so reaches a limit sooner.
+// avg of narrow integers sends wider sums, so it reaches a size limit earlier.
 TEST(Explain, CountsBytesAsTheyAreMoved) {
   Call call{.collective = Collective::all_reduce,
             .count = 16 << 10,

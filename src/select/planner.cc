@@ -20,7 +20,7 @@ bool is_v(const Call& call) {
 }
 
 engine::Sizes sizes_of(const Call& call) {
-  const bool barrier = call.collective == Collective::barrier;  // one byte in any call
+  const bool barrier = call.collective == Collective::barrier;  // a barrier's element has one byte
   return {.element = barrier ? 1 : moved_size(call),
           .count = barrier ? 1 : call.count,
           .counts = call.counts,
@@ -136,13 +136,13 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
       engine::bind(prepared.runs_in_place ? *compiled.in_place : compiled.out_of_place, places,
                    sizes.element, prepared.moved, call.collective == Collective::all_to_all_v);
   if (call.collective == Collective::barrier) {
-    prepared.extent = prepared.moved = {};  // its one byte is the communicator's own
+    prepared.extent = prepared.moved = {};  // a barrier uses the communicator's own byte
   }
   prepared.reducer = engine::reducer_of(call.collective, call.reduction.op, prepared.around);
   if (call.reduction.op == ReduceOp::user) {
     prepared.reducer.user = call.reduction.user.combine;
     prepared.reducer.context = call.reduction.user.context;
-    // The function need not commute in a scan, and takes the lower ranks' elements as `in`.
+    // A scan's function need not commute, and takes the lower ranks' elements as `in`.
     prepared.reducer.reversed = is_scan(call.collective) && sums_in_rank_order(compiled.schedule);
   }
 
@@ -158,7 +158,7 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   if (choice.user != nullptr) {
     hash.add(choice.user->content);
   }
-  if (call.collective != Collective::all_to_all_v) {  // whose counts are known only to this rank
+  if (call.collective != Collective::all_to_all_v) {  // only this rank knows its counts
     for (const std::size_t count : call.counts) {
       hash.add(count);
     }
@@ -182,7 +182,7 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
 
 const std::shared_ptr<const Prepared>& Planner::look_up(const Call& call) {
   engine::check_words(call);
-  engine::check_lists(call, caller_);  // first: the code below reads them
+  engine::check_lists(call, caller_);  // must come first: the code below reads the lists
   const bool in_place = engine::is_in_place(call, caller_.rank);
   if (is_v(call)) {
     check_shape(call);

@@ -1,5 +1,5 @@
-// Chooses the algorithm of a call: the user's choice, else what was measured or simulated, else the
-// built-in choice.
+// Chooses the algorithm of a call: the user's choice, else the measured or simulated choice, else
+// the built-in choice.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -15,7 +15,7 @@
 namespace unisono::comm {
 namespace {
 
-// Shorter sums stay exact if only the communicator has a max_error.
+// Below this size sums stay exact if only the communicator has a max_error.
 constexpr double kLeastEncodedBytes = 16 << 10;
 
 }  // namespace
@@ -66,7 +66,7 @@ std::string_view Planner::modelled(const Call& call, bool reproducible) {
              : std::string_view();
 }
 
-// A choice for other rank counts or for plain forms need not be valid here.
+// A choice made for other rank counts or for plain forms need not be valid here.
 std::string_view Planner::if_it_serves(const Call& call, const std::string& name) const {
   if (name.empty()) {
     return {};
@@ -96,8 +96,8 @@ std::string_view Planner::named(const Call& call) const {
                                                             : std::string_view(forced->second);
 }
 
-// A call with its own max_error is refused if it cannot have it; the communicator's default is then
-// ignored.
+// Refuses a call whose own max_error is not possible. The communicator's default is only ignored in
+// that case.
 void Planner::check_max_error(const Call& call) const {
   if (detail::has_own_max_error(call)) {
     if (const Refused refused = refusal_of_max_error(call, call.max_error); !refused.what.empty()) {
@@ -115,8 +115,8 @@ std::optional<Planner::Choice> Planner::choose_encoded(const Call& call) {
     }
     return choice;
   }
-  // Data that is only moved arrives unchanged unless its call says otherwise; so do short sums, for
-  // which messages cost more than bytes.
+  // Data that is only moved arrives unchanged unless the call asks for encoding. Short sums stay
+  // exact too, because their messages cost more than their bytes.
   const bool asked = call.max_error == kInheritedMaxError && max_error_ != 0 &&
                      reduces(call.collective) &&
                      vector_bytes(call, caller_.ranks).value_or(0) >= kLeastEncodedBytes;
@@ -125,7 +125,8 @@ std::optional<Planner::Choice> Planner::choose_encoded(const Call& call) {
              : std::nullopt;
 }
 
-// Returns the named algorithm, if the proof lets it be encoded; else the fastest one that can be.
+// Returns the named algorithm, if the proof lets it be encoded; else the fastest algorithm that can
+// be.
 std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double max_error,
                                                     Refused& refused) {
   const std::string_view name = named(call);

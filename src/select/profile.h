@@ -15,17 +15,17 @@ namespace unisono::comm {
 
 class Profile {
  public:
-  // Empty: chooses nothing.
+  // An empty profile, which chooses nothing.
   Profile() = default;
   // Throws Error(config) that names the file and the position in it.
   explicit Profile(const std::string& path);
-  // A file; "none" for none; "" for the default file, if it exists.
+  // `name`: a file; "none" for no profile; "" for the default file, if it exists.
   static Profile find(const std::string& name);
 
   const std::string& path() const { return path_; }
   const cost::Choices& choices() const { return choices_; }
-  // Read at the first call, because few programs need it; nullptr: none. Throws like the
-  // constructor.
+  // Returns the fitted machine, or nullptr if there is none. Reads the file at the first call,
+  // because few programs need it. Throws like the constructor.
   const cost::Machine* machine() const;
 
  private:

@@ -1,4 +1,4 @@
-// Profiles: which file is read, and which algorithm it selects.
+// Tests which profile is read, and which algorithm it selects.
 #include "select/profile.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ class ProfileTest : public ::testing::Test {
     return path.string();
   }
 
-  // Returns the algorithm of a call with `count` f32 on `ranks` ranks, on rank 0.
+  // Returns, on rank 0, the algorithm of a call with `count` f32 on `ranks` ranks.
   std::string algorithm(Call call, int ranks, const ConnectOptions& options) const {
     std::string name;
     run_threads(
@@ -135,7 +135,7 @@ TEST_F(ProfileTest, TheVectorOfAVFormIsTheSumOfItsParts) {
       options);
 }
 
-// Returns the errors of two ranks with different profiles; "": no error.
+// Returns the errors of two ranks with different profiles; "" for a rank without an error.
 std::vector<std::string> told(const std::string& job, const std::vector<std::string>& profiles,
                               std::size_t count, int threads) {
   std::vector<std::string> said(2);
@@ -164,7 +164,7 @@ std::vector<std::string> told(const std::string& job, const std::vector<std::str
   return said;
 }
 
-// Ranks with different profiles do not run different algorithms: they report the difference.
+// Ranks with different profiles report the difference instead of running different algorithms.
 TEST_F(ProfileTest, DifferentChoicesAreAMismatch) {
   for (const std::string& text : told("profile-mismatch", {file_, "none"}, 1, 1)) {
     EXPECT_NE(text.find("mismatch"), std::string::npos) << text;
@@ -173,7 +173,7 @@ TEST_F(ProfileTest, DifferentChoicesAreAMismatch) {
   }
 }
 
-// Nor do they cut a call into different slices for their threads.
+// Ranks with different profiles do not cut a call into different slices for their threads.
 TEST_F(ProfileTest, LimitsTheThreadsOfACall) {
   const std::string one =
       write("threads.json", R"({"format": "unisono.machine/1", "threads": {)"
@@ -215,7 +215,7 @@ TEST_F(ProfileTest, ABrokenFileIsAConfigErrorWithItsPlace) {
 
 TEST_F(ProfileTest, TheModelIsReadWhenAskedFor) {
   EXPECT_EQ(Profile().machine(), nullptr);
-  const Profile profile(file_);  // choices without measurements: enough to choose
+  const Profile profile(file_);  // the choices alone are enough
   EXPECT_THROW(profile.machine(), Error);
   const std::string measured =
       R"({"format": "unisono.machine/1", "name": "m", "points": )"
@@ -226,7 +226,7 @@ TEST_F(ProfileTest, TheModelIsReadWhenAskedFor) {
   const Profile whole(write("whole.json", to_json(*fitted.value)));
   ASSERT_NE(whole.machine(), nullptr);
   EXPECT_TRUE(whole.machine()->knows(Collective::barrier, "flat"));
-  // Only libunisono_lab fits.
+  // Only libunisono_lab fits a machine.
   const Profile unfitted(write("unfitted.json", measured));
   ASSERT_NE(unfitted.machine(), nullptr);
   EXPECT_FALSE(unfitted.machine()->knows(Collective::barrier, "flat"));

@@ -13,7 +13,7 @@ Compiled compile(Schedule schedule, Collective collective, int rank, bool multic
   engine::LowerOptions options{.multicast = multicast,
                                .contiguous = !is_v_form(collective) && !pairs};
   compiled.out_of_place = engine::lower(compiled.schedule, rank, options);
-  // all_to_all in place would put blocks of the output over other blocks of the input.
+  // An all_to_all in place would put blocks of the output over other blocks of the input.
   if (!pairs && verify_in_place(compiled.schedule).empty()) {
     options.in_place = true;
     compiled.in_place =

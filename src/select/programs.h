@@ -1,5 +1,5 @@
-// The programs of a rank: a schedule lowered for one rank in a group of one size. Made once, and
-// shared by all groups in which the rank has the same number.
+// The programs of a rank. A program is a schedule lowered for one rank in a group of a given size.
+// It is made once, and shared by all groups in which the rank has the same number.
 #pragma once
 
 #include <map>
@@ -18,22 +18,23 @@ namespace unisono::comm {
 struct Compiled {
   Schedule schedule;
   engine::Program out_of_place = {};
-  // absent: the algorithm cannot run in place, and the input is staged
+  // Absent if the algorithm cannot run in place; the input is then staged.
   std::unique_ptr<engine::Program> in_place = {};
 };
 
 class Programs {
  public:
-  // Builds and lowers at the first call. `name`: the algorithm's, with its parameters. Any thread.
+  // Returns the program; builds and lowers it at the first call. `name`: the algorithm's name with
+  // its parameters. Threads: any.
   std::shared_ptr<const Compiled> find(const Algorithm& algorithm, const Shape& shape,
                                        std::string_view name, Collective collective, int rank,
                                        bool multicast);
-  // For an existing schedule. `name`: unique among schedules.
+  // Returns the program of an existing schedule. `name`: unique among schedules.
   std::shared_ptr<const Compiled> find(const Schedule& schedule, std::string_view name, int rank,
                                        bool multicast);
 
  private:
-  // ..., ranks, root, rank, name, whether lanes multicast
+  // collective, ranks, root, rank, name, whether lanes multicast
   using Key = std::tuple<Collective, int, int, int, std::string, bool>;
   std::mutex changing_;
   std::map<Key, std::shared_ptr<const Compiled>> compiled_;

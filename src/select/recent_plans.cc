@@ -28,8 +28,8 @@ const RecentPlans::Entry& RecentPlans::add(const PlanKey& key, Plan plan) {
     return *entries_.back();
   }
   latest_ = {};
-  // Evicts from the less used half: neither a loop over many sizes nor a change of sizes then
-  // misses always.
+  // Evicts from the less used half, so that neither a loop over many sizes nor a change of sizes
+  // misses every time.
   constexpr std::size_t kHalf = kMostEntries / 2;
   evicted_ = (evicted_ + 97) % kHalf;
   entries_[kHalf + evicted_] = std::move(entry);
@@ -48,7 +48,7 @@ const RecentPlans::Plan& RecentPlans::set_latest(const Call& call, const Entry& 
              .max_error = call.max_error,
              .algorithm = entry.key.algorithm};
   if (call.reduction.op == ReduceOp::user) {
-    latest_.count = ~call.count;  // equals no such call: its function may be another one
+    latest_.count = ~call.count;  // no such call equals this entry: its function may differ
   }
   latest_plan_ = &entry.plan;
   return entry.plan;

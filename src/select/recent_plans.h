@@ -13,7 +13,7 @@ namespace unisono::comm {
 
 struct Prepared;
 
-// The properties that make two calls equal for the planner.
+// The properties that two calls must share to have the same plan.
 struct PlanKey {
   Collective collective = Collective::barrier;
   Dtype dtype = Dtype::u8;
@@ -38,19 +38,19 @@ class RecentPlans {
     Plan plan;              // shared with the operations that run it
   };
 
-  // Returns the plan of the latest call if this is the same call again, buffers included, so that
-  // nothing needs to be checked. Otherwise nullptr.
+  // Returns the plan of the latest call if this call equals it, buffers included, so that nothing
+  // needs to be checked. Otherwise returns nullptr.
   const Plan* latest(const Call& call) const noexcept {
     return call == latest_ ? latest_plan_ : nullptr;
   }
-  // Returns nullptr if there is none any more. The result is valid until the next add().
+  // Returns nullptr if the plan is not cached. The result is valid until the next add().
   const Entry* find(const PlanKey& key);
   const Entry& add(const PlanKey& key, Plan plan);
-  // The call has been checked and has this plan.
+  // REQUIRES: the call has been checked and has this plan.
   const Plan& set_latest(const Call& call, const Entry& entry);
 
  private:
-  // Neither v-forms nor user-defined operations.
+  // The latest call; never a v-form or a user-defined operation.
   struct Latest {
     Collective collective = Collective::barrier;
     Dtype dtype = Dtype::u8;
@@ -71,7 +71,7 @@ class RecentPlans {
     }
   };
 
-  std::vector<std::unique_ptr<Entry>> entries_;  // frequently used ones are in front
+  std::vector<std::unique_ptr<Entry>> entries_;  // the more frequently used half is in front
   std::size_t evicted_ = 0;                      // index of the last eviction, in the second half
   Latest latest_;
   const Plan* latest_plan_ = nullptr;
