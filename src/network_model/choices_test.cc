@@ -28,16 +28,17 @@ TEST(Choices, NearestRanksThenTheRowOfTheSize) {
   EXPECT_EQ(name(Collective::all_reduce, 2, 4095), "one_shot/2");
   EXPECT_EQ(name(Collective::all_reduce, 2, 4096), "flat/2");
   EXPECT_EQ(name(Collective::all_reduce, 1, 1e12), "flat/2");
-  EXPECT_EQ(name(Collective::all_reduce, 3, 8), "one_shot/2");  // 3/2 is less than 8/3
-  EXPECT_EQ(name(Collective::all_reduce, 4, 8), "one_shot/2");  // as near as 8
+  EXPECT_EQ(name(Collective::all_reduce, 3, 8), "one_shot/2");  // nearest to 2 by ratio: 3/2 is
+                                                                // less than 8/3
+  EXPECT_EQ(name(Collective::all_reduce, 4, 8), "one_shot/2");  // 2 and 8 are equally near
   EXPECT_EQ(name(Collective::all_reduce, 5, 8), "flat/8");
   EXPECT_EQ(name(Collective::broadcast, 4, 8), "binomial/2");  // below the first row
-  EXPECT_EQ(name(Collective::broadcast, 5, 64), "");           // more than twice as many
+  EXPECT_EQ(name(Collective::broadcast, 5, 64), "");           // more than twice as many ranks
   EXPECT_EQ(name(Collective::all_reduce, 16, 8), "flat/8");
   EXPECT_EQ(name(Collective::gather, 2, 8), "");
 }
 
-// flat takes 1 us and 1 ns a byte; ring `ring_s` and a tenth of that a byte.
+// flat takes 1 us plus 1 ns per byte. ring takes `ring_s` plus a tenth of a ns per byte.
 cost::Machine machine(double ring_s, double most_flat = 1e7) {
   std::vector<cost::Point> points;
   for (double bytes = 8; bytes < 1e7; bytes *= 2) {
@@ -62,10 +63,10 @@ TEST(Choices, TheFastestFromWhereItIsWorthIt) {
   const cost::Choices choices = make_choices(machine(1e-5), always_flat);
   ASSERT_EQ(choices.rows().size(), 3U);
   EXPECT_EQ(choices.rows()[0], (cost::Choice{Collective::all_reduce, 2, 0, "flat"}));
-  EXPECT_EQ(choices.rows()[2].algorithm, "");  // far above what was measured
+  EXPECT_EQ(choices.rows()[2].algorithm, "");  // far above the measured sizes
   EXPECT_EQ(choices.rows()[2].from_bytes, 4 * 8388608);
   EXPECT_EQ(choices.rows()[1].algorithm, "ring");
-  EXPECT_GT(choices.rows()[1].from_bytes, 8'000);  // they are equal at 10,000 bytes
+  EXPECT_GT(choices.rows()[1].from_bytes, 8'000);  // both are equal at 10,000 bytes
   EXPECT_LT(choices.rows()[1].from_bytes, 20'000);
 }
 
@@ -73,7 +74,7 @@ TEST(Choices, NoneWhereItWasNotMeasured) {
   std::vector<cost::Point> points;
   for (double bytes = 8; bytes < 1e6; bytes *= 4) {
     points.push_back({Collective::all_reduce, "flat", 2, bytes, 1e-5 + 1e-9 * bytes});
-    if (bytes > 1000 && bytes < 100'000) {  // always the faster one, by its trend
+    if (bytes > 1000 && bytes < 100'000) {  // always the faster algorithm by its trend
       points.push_back({Collective::all_reduce, "ring", 2, bytes, 1e-6 + 1e-10 * bytes});
     }
   }
@@ -83,7 +84,8 @@ TEST(Choices, NoneWhereItWasNotMeasured) {
   EXPECT_EQ(choices.find(Collective::all_reduce, 2, 500'000)->algorithm, "flat");
 }
 
-// Two tables that do not meet: what is chosen below holds until the other begins.
+// Two tables whose size ranges do not touch: a choice of the lower range holds until the upper
+// range begins.
 TEST(Choices, NoRowWhereNothingWasMeasured) {
   std::vector<cost::Point> points;
   for (const double bytes : {8.0, 64.0, 512.0}) {
@@ -113,7 +115,7 @@ TEST(Choices, GoOnAboveCallsOfNoBytes) {
 
 TEST(Choices, OfTwoThatAreAsNearTheSmaller) {
   for (int k = 2; k < 200; ++k) {
-    const int asked = k * (k + 1);  // as k^2 to it, it is to (k + 1)^2
+    const int asked = k * (k + 1);  // k^2 relates to it as it relates to (k + 1)^2
     const int fewer = k * k;
     const cost::Choices choices({{Collective::all_reduce, fewer, 0, "flat"},
                                  {Collective::all_reduce, (k + 1) * (k + 1), 0, "ring"}});
@@ -138,7 +140,7 @@ TEST(Choices, TheDefaultStaysWhereTheOtherIsLittleFaster) {
 }
 
 TEST(Choices, NothingIsChosenBeyondWhereItWasMeasured) {
-  // flat is the faster one everywhere, but was not measured above 1 KiB.
+  // flat is faster everywhere, but was not measured above 1 KiB.
   const cost::Choices choices = make_choices(machine(1e-2, 1024), always_flat);
   ASSERT_EQ(choices.rows().size(), 3U);
   EXPECT_EQ(choices.rows()[1].algorithm, "ring");
@@ -217,15 +219,15 @@ TEST(Choices, OfWaitingTheOneThatIsWorthChanging) {
         {.ranks = 4, .oversubscribed = oversubscribed, .policy = policy}, bytes, time_s};
   };
   const WaitPolicy usual = built_in_wait(true);
-  // Twice as fast at one size, a little slower at the other.
+  // Twice as fast at one size, slightly slower at the other.
   std::vector<TimedWait> rows = {timed(true, usual, 8, 2e-6),   timed(true, usual, 64, 4e-6),
                                  timed(true, kShort, 8, 1e-6),  timed(true, kShort, 64, 4.4e-6),
                                  timed(true, kLong, 8, 1.9e-6), timed(true, kLong, 64, 3.9e-6)};
   EXPECT_EQ(choose_waits(rows), (std::vector<cost::WaitChoice>{{4, true, kShort}}));
-  // One disturbed measurement of three does not count.
+  // One disturbed measurement out of three does not count.
   rows.insert(rows.end(), {timed(true, kShort, 8, 1e-6), timed(true, kShort, 8, 9)});
   EXPECT_EQ(choose_waits(rows), (std::vector<cost::WaitChoice>{{4, true, kShort}}));
-  // 3 % are not worth it; without the usual one there is nothing to compare with.
+  // A gain of 3 % is too small. Without the usual policy there is nothing to compare with.
   EXPECT_EQ(choose_waits(std::vector{rows[0], rows[1], rows[4], rows[5]}),
             (std::vector<cost::WaitChoice>{{4, true, usual}}));
   EXPECT_TRUE(choose_waits(std::vector{rows[2], rows[3]}).empty());
@@ -272,7 +274,7 @@ TEST(Choices, OfThreadsTheQuickestFromWhereItIsWorthIt) {
       timed_threads(1, 1e7, 8e-4),
       timed_threads(2, 1e7, 5.1e-4),
       timed_threads(4, 1e7, 9e-4),
-      timed_threads(1, 1e8, 8e-3),  // where the others were not measured nobody knows better
+      timed_threads(1, 1e8, 8e-3),  // only one number was measured at this size
       timed_threads(1, 1e5, 1e-6, Collective::broadcast),
       timed_threads(2, 1e5, 2e-6, Collective::broadcast)};
   const std::vector<cost::ThreadChoice> chosen = {{Collective::all_reduce, 4, 0, 1},

@@ -13,14 +13,15 @@
 namespace unisono::network_model {
 namespace {
 
-constexpr double kStep = 1.4142135623730951;  // from one size that is looked at to the next
+constexpr double kStep = 1.4142135623730951;  // ratio of two successive sizes that are compared
 constexpr double kRounding = 1.0001;
 
 double quickest(const std::vector<double>& times) {
   return *std::min_element(times.begin(), times.end());
 }
 
-// The spread of repeated times, by size (network_model/repeats.h), in logarithms.
+// Returns the spread of repeated times (network_model/repeats.h), in logarithms, averaged over the
+// sizes.
 double noise_of(const std::map<double, std::vector<double>>& sizes) {
   double sum = 0;
   for (const auto& [bytes, times] : sizes) {
@@ -31,8 +32,9 @@ double noise_of(const std::map<double, std::vector<double>>& sizes) {
   return sum / static_cast<double>(sizes.size());
 }
 
-// From the times by number of threads. `current` (0: the fewest) stays unless others are worth
-// changing: then the fewest that are hardly slower than the best.
+// Returns the number of threads to use, given the times by number of threads. Keeps `current` (0:
+// the smallest number) unless another number is worth changing to. Then returns the smallest number
+// that is almost as fast as the best.
 int quickest_threads(const std::map<int, std::vector<double>>& counts, int current) {
   double best = std::numeric_limits<double>::infinity();
   for (const auto& [threads, times] : counts) {
@@ -170,7 +172,7 @@ std::vector<cost::WaitChoice> choose_waits(std::span<const TimedWait> timed) {
         .ranks = layout.first, .oversubscribed = layout.second, .policy = usual};
     double least = -std::max(std::log(kWorthChanging), noise_of(policies.at(usual)));
     for (const auto& [policy, sizes] : policies) {
-      double sum = 0;  // of the logarithms of what it takes in proportion
+      double sum = 0;  // of the logarithms of the time ratios
       int count = 0;
       for (const auto& [bytes, times] : policies.at(usual)) {
         if (const auto found = sizes.find(bytes); found != sizes.end()) {
@@ -199,7 +201,7 @@ std::vector<cost::ThreadChoice> choose_threads(std::span<const TimedThreads> tim
     int current = 0;
     for (const auto& [bytes, counts] : sizes) {
       if (current != 0 && !counts.contains(current)) {
-        continue;  // nobody knows better than the size below
+        continue;  // no comparison here: keep the choice of the size below
       }
       const int chosen = quickest_threads(counts, current);
       if (chosen != current) {

@@ -1,4 +1,4 @@
-// From the measurements of a tuned machine to its choices (cost/choices.h).
+// Derives the choices of a tuned machine (cost/choices.h) from its measurements.
 #pragma once
 
 #include <functional>
@@ -12,40 +12,41 @@
 
 namespace unisono::network_model {
 
-// The algorithm that runs by default.
+// Returns the algorithm that runs by default.
 using DefaultAlgorithm = std::function<std::string_view(Collective, int ranks, double bytes)>;
 
-// The factor from which a faster algorithm replaces another.
+// A faster algorithm replaces another one if it is faster by this factor.
 inline constexpr double kWorthChanging = 1.05;
 inline constexpr double kBeyond = 4;
 
-// The fastest of the measured algorithms, as the machine predicts them, for each collective and
-// rank count that was measured, where they were measured; but the built-in default, or else the
-// choice of the size below, stays unless another one is kWorthChanging faster, and by more than the
-// noise of so many ranks. Beyond kBeyond times the largest measured size the built-in choice comes
-// back.
+// Returns the algorithms that the machine predicts to be fastest, for each measured collective and
+// rank count, within the measured sizes. The built-in default, or else the choice of the size
+// below, stays unless another algorithm is faster by kWorthChanging and by more than the noise at
+// that rank count. Beyond kBeyond times the largest measured size the built-in choice applies
+// again.
 std::vector<cost::Choice> choose_algorithms(const cost::Machine& machine,
                                             const DefaultAlgorithm& default_algorithm);
 
-// A call that was timed with a policy.
+// A call timed with a waiting policy.
 struct TimedWait {
   cost::WaitChoice wait = {};
   double bytes = 0;
   double time_s = 0;
 };
-// For each rank count the policy with the shortest times, all sizes counting alike; but the
-// built-in one stays unless another one is kWorthChanging faster, and by more than the noise. Of
-// several times of one size the quickest counts.
+// Returns the policy with the shortest times for each rank count; all sizes have equal weight. The
+// built-in policy stays unless another one is faster by kWorthChanging and by more than the noise.
+// Of several times of one size the shortest counts.
 std::vector<cost::WaitChoice> choose_waits(std::span<const TimedWait> timed);
 
-// A call of ranks with so many threads each that was timed.
+// A call timed with this many threads per rank.
 struct TimedThreads {
-  cost::ThreadChoice of = {};  // from_bytes: the size that was timed
+  cost::ThreadChoice of = {};  // from_bytes: the timed size
   double time_s = 0;
 };
-// For each collective and rank count, by size, the fewest threads that are hardly slower than the
-// quickest; but those of the size below stay (the fewest at first) unless others are kWorthChanging
-// faster, and by more than the noise. The quickest of several times of one call counts.
+// Returns, for each collective and rank count, by size, the smallest number of threads that is
+// almost as fast as the fastest. The number of the size below stays (at first the smallest number)
+// unless another one is faster by kWorthChanging and by more than the noise. Of several times of
+// one call the shortest counts.
 std::vector<cost::ThreadChoice> choose_threads(std::span<const TimedThreads> timed);
 
 }  // namespace unisono::network_model

@@ -25,7 +25,7 @@ std::optional<std::vector<std::string>> csv_fields(std::string_view line) {
       quoted = !quoted;
     } else if (line[i] == ',' && !quoted) {
       if (fields.size() > kMostFields) {
-        break;  // no line has so many columns
+        break;  // no line has more columns
       }
       fields.emplace_back();
     } else {

@@ -1,4 +1,4 @@
-// The model of encoded moves: their bytes, and the time of coding.
+// Tests the model of encoded moves: their bytes, and the time of coding.
 #include "cost/encoded.h"
 
 #include <gtest/gtest.h>
@@ -21,10 +21,10 @@
 namespace unisono::network_model {
 namespace {
 
-constexpr double kSlow = 1000;  // bytes per us between nodes, so that codes pay
+constexpr double kSlow = 1000;  // bytes per us between nodes: slow, so that encoding pays
 constexpr double kFast = 1e9;
 
-// Nodes of some ranks each, on one switch.
+// Returns nodes of `ranks` ranks each, on one switch.
 Topology of_nodes(int nodes, int ranks, double bytes_per_us) {
   Topology topology;
   topology.overhead_us = 1;
@@ -58,7 +58,7 @@ TEST(EncodedOn, RanksOfANodeAreOnOneHost) {
   EXPECT_EQ(hosts[0], hosts[2]);
   EXPECT_EQ(hosts[3], hosts[5]);
   EXPECT_NE(hosts[0], hosts[3]);
-  Topology bare;  // where nothing says what a host is
+  Topology bare;  // a topology without devices that are hosts
   bare.ranks = {add_device(bare, "a", DeviceKind::core), add_device(bare, "b", DeviceKind::core)};
   EXPECT_NE(hosts_on(bare, 2)[0], hosts_on(bare, 2)[1]);
 }
@@ -80,7 +80,8 @@ TEST(EncodedOn, BytesAreThoseOfTheCodes) {
   }
 }
 
-// The root rounds its own, encodes and decodes; then it encodes, and the other decodes.
+// The root rounds its own data, so it encodes and decodes; then it encodes again, and the other
+// rank decodes.
 TEST(EncodedOn, TimeIsThatOfTheCodesAndOfCoding) {
   constexpr double kBytes = 1e6;
   const Topology topology = of_nodes(2, 1, kSlow);
@@ -126,7 +127,7 @@ TEST(EncodedOn, EveryCollectiveButScansHasOne) {
         cost::encoded_algorithms({.collective = traits.collective}, hosts_on(topology, 6), 1e6);
     const auto proved = std::count_if(all.begin(), all.end(),
                                       [](const auto& one) { return one.schedule != nullptr; });
-    EXPECT_EQ(proved > 0, !is_scan(traits.collective)) << traits.name;  // codes exclude scans
+    EXPECT_EQ(proved > 0, !is_scan(traits.collective)) << traits.name;  // scans cannot be encoded
     for (const cost::EncodedAlgorithm& one : all) {
       if (one.schedule != nullptr) {
         EXPECT_EQ(verify(*one.schedule).size(), 0U) << traits.name << " " << one.title;
@@ -136,7 +137,7 @@ TEST(EncodedOn, EveryCollectiveButScansHasOne) {
   }
 }
 
-// With any number of ranks there is one.
+// At least one algorithm remains for any number of ranks.
 TEST(EncodedOn, TheShortestStaysWhereAllHaveTooManyMessages) {
   const Topology topology = of_nodes(3, 2, kSlow);
   for (const Collective collective : {Collective::all_gather, Collective::scatter,

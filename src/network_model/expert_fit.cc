@@ -9,16 +9,16 @@
 namespace unisono::network_model {
 namespace {
 
-// The starting point of the search: a machine of today about which nothing else is known.
+// The start of the search: a typical current machine.
 enum Own : std::size_t { kFloor, kNear, kRate, kEach, kOwn };
 constexpr std::array<double, kOwn> kOwnStart = {25, 400, 40, 0.1};  // us, bytes/ns, us
 enum Shared : std::size_t {
-  kLatency,   // ns a byte of the rows of one token
-  kOwnRow,    // rows that a processor handles besides the m
-  kRow,       // us of a processor for each token
-  kSharp,     // how suddenly one bound takes over from another
-  kRamp,      // of the floor, once there is much to do
-  kAfter,     // kilobytes of a processor until half of that
+  kLatency,   // ns per byte of the rows of one token
+  kOwnRow,    // rows that a processor handles besides the m rows of a token
+  kRow,       // us of a processor per token
+  kSharp,     // sharpness of the transition from one bound to another
+  kRamp,      // part of the floor that remains under load
+  kAfter,     // kilobytes per processor at which half of that applies
   kFar,       // bytes/ns between hosts
   kLeave,     // us
   kOfExpert,  // us
@@ -26,9 +26,11 @@ enum Shared : std::size_t {
 };
 constexpr std::array<double, kShared> kSharedStart = {0.1, 0.3, 0.2, 3, 0.2, 100, 40, 8, 0.03};
 
-constexpr double kTimeDeviation = 0.1;  // of a measured time, in proportion
-constexpr double kNearOthers = 1;       // how much a machine's constants are drawn to the others'
-constexpr double kNearStart = 0.2;  // and constants of which the points say nothing to the start
+constexpr double kTimeDeviation = 0.1;  // relative deviation of a measured time
+constexpr double kNearOthers = 1;       // deviation of a machine's constants from the other
+                                        // machines'
+constexpr double kNearStart = 0.2;      // deviation from the start, for constants that no point
+                                        // determines
 
 double larger(double a, double b, double sharp) {
   const double most = std::max({a, b, 1e-12});
@@ -37,15 +39,15 @@ double larger(double a, double b, double sharp) {
 
 }  // namespace
 
-// The rows of a token, those to other hosts, and who copies them.
+// The rows of a token, the rows for other hosts, and the processors that copy them.
 struct ExpertFit::Rows {
-  std::size_t first;  // of the machine's constants
+  std::size_t first;  // index of the machine's first constant
   double kilobytes;
   double all;
   double far;
   double processors;
   double tokens;
-  bool leaves;  // for other hosts
+  bool leaves;  // has rows for other hosts
   double experts_of_rank;
 };
 

@@ -1,17 +1,19 @@
 // Predicts the times of expert exchanges on machines, by a fit to measurements.
 //
-// For one mode and call, of T tokens with rows of b bytes, of which m leave each token (k in the
-// low-latency mode, else the ranks that a token meets):
+// For one mode and call, with T tokens of b bytes per row, m of whose rows leave each token (k rows
+// in the low-latency mode; in the normal mode as many as ranks that hold one of the token's
+// experts), the time is
 //
-//   floor of the machine, and what begins with the work
-//   + m b latency + experts of a rank * their cost
-//   + the larger of what passes the links, T m b / near, and what the processors copy,
+//   the machine's floor, and costs that start with the work
+//   + m b latency
+//   + experts per rank * their cost
+//   + the larger of the link time, T m b / near, and the copying time,
 //     T ((m + own) b / rate + row + m each) / processors, smoothly
-//   + between hosts: leaving, and the rows of other hosts / far, as a third that may be larger.
+//   + between hosts: leaving; and the rows of other hosts / far is a third term of the maximum.
 //
-// `each` is what a processor needs for a row however short. Processors are the experts themselves
-// in the low-latency mode, which has one for each. The floor, near, rate and each are those of a
-// machine, drawn to those of the others where it has few points; the rest is shared.
+// `each` is a processor's time for a row of any length. In the low-latency mode each expert is a
+// processor. The floor, near, rate and each belong to one machine, and are drawn to those of the
+// other machines if the machine has few points. All other constants are shared.
 #pragma once
 
 #include <map>
@@ -30,9 +32,9 @@ struct ExpertPoint {
   std::string machine = {};
   ExpertMode mode = ExpertMode::low_latency;
   int hosts = 1;
-  int ranks = 1;  // of all hosts
+  int ranks = 1;  // on all hosts together
   ExpertShape shape = {};
-  int processors = 0;  // that the normal mode may use, at least one in it
+  int processors = 0;  // limit in the normal mode, where it is at least 1
   double dispatch_us = 0;
   double combine_us = 0;
 };
@@ -42,29 +44,29 @@ struct ExpertTable {
   Account account = {};  // all rows are used
 };
 
-// A table with a line of names first, machine,mode,hosts,ranks,tokens,hidden,k,experts,processors,
-// dispatch_us,combine_us in any order; lines that begin with # are left out. The position of a
-// failure is "line 17".
+// Parses a table whose first line names the columns:
+// machine,mode,hosts,ranks,tokens,hidden,k,experts,processors, dispatch_us,combine_us in any order.
+// Lines that begin with # are comments. The position of a failure is "line 17".
 Parsed<ExpertTable> parse_expert_table(std::string_view text);
 
 class ExpertFit {
  public:
   enum class Call { dispatch, combine };
 
-  // REQUIRES: points, all of one mode.
+  // REQUIRES: at least one point, and all points of one mode.
   ExpertFit(std::span<const ExpertPoint> points, Call call);
 
-  // REQUIRES: a machine of the points, and their mode.
+  // REQUIRES: the machine of one of the points, and their mode.
   double us(const ExpertPoint& point) const;
 
  private:
-  struct Rows;  // what of a point the constants act on
+  struct Rows;  // the properties of a point that the constants multiply
   Rows rows_of(const ExpertPoint& point) const;
   double us_by(const Rows& rows, std::span<const double> logs) const;
 
   Call call_;
-  std::map<std::string, std::size_t> machines_;  // their places among the constants
-  std::vector<double> logs_;                     // of the constants
+  std::map<std::string, std::size_t> machines_;  // index of each machine's first constant
+  std::vector<double> logs_;                     // logarithms of the constants
 };
 
 }  // namespace unisono::network_model

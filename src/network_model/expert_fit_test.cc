@@ -1,4 +1,4 @@
-// Fits of experts' exchanges against rows that they have not seen.
+// Compares fits of experts' exchanges with rows that they have not seen.
 #include "network_model/expert_fit.h"
 
 #include <gtest/gtest.h>
@@ -30,12 +30,12 @@ struct FitErrors {
   double at(double part) const { return quantile(all, part); }
 };
 
-// Fits every fifth row of those that `takes`, and compares the others.
+// Fits every fifth of the rows that `takes` accepts, and compares the other rows.
 template <typename Takes>
 FitErrors errors_of(const std::vector<ExpertPoint>& points, ExpertMode mode, const Takes& takes) {
   std::vector<ExpertPoint> given;
   std::vector<ExpertPoint> unseen;
-  std::size_t number = 0;  // of the mode, as each has its own table
+  std::size_t number = 0;  // of the mode: each mode has its own table
   for (const ExpertPoint& point : points) {
     if (point.mode == mode && takes(point)) {
       (number % 5 == 0 ? given : unseen).push_back(point);
@@ -69,7 +69,7 @@ TEST(ExpertFit, EveryFifthRowFitsTheOthers) {
   EXPECT_LT(both.at(0.9), 0.15);
 }
 
-// For any points: more tokens or longer rows take longer, and more processors do not.
+// For any points, more tokens or longer rows take longer, and more processors do not.
 TEST(ExpertFit, MoreToDoTakesLonger) {
   std::vector<ExpertPoint> points = load();
   std::erase_if(points, [](const ExpertPoint& point) { return point.mode != ExpertMode::normal; });

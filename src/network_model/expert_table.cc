@@ -35,7 +35,7 @@ constexpr std::array<Column, 9> kColumns = {{{"hosts", 1, 4096, true},
 
 class ExpertTableReader {
  public:
-  // An empty message where all is well.
+  // Returns an empty message if the line is valid.
   std::string read(std::string_view line) {
     const auto fields = csv_fields(line);
     if (!fields) {

@@ -12,7 +12,7 @@
 namespace unisono::network_model {
 namespace {
 
-// By rank, the number of its host; hosts are counted from 0 in the order of their ranks.
+// The hosts of the ranks, numbered from 0 in rank order.
 struct Hosts {
   explicit Hosts(const Topology& topology) {
     std::map<int, int> numbers;
@@ -32,11 +32,11 @@ struct Hosts {
     }
   }
   std::vector<int> of_rank;
-  std::vector<int> place;  // of the rank among those of its host
+  std::vector<int> place;  // by rank: its index among the ranks of its host
   std::vector<std::vector<int>> ranks;
 };
 
-// Bytes on links, of all ranks.
+// The bytes of all ranks on each link.
 class Load {
  public:
   Load(const Topology& topology, bool backward)
@@ -64,7 +64,7 @@ class Load {
         std::max(leaves ? latency_between_ : latency_inside_, latency);
   }
 
-  // `in_turn`: a row goes to a host first, and inside it then.
+  // `in_turn`: a row first goes to a host, and then to ranks inside it.
   ExpertCost cost(double row_bytes, bool in_turn) const {
     const double ranks = topology_.rank_count();
     ExpertCost cost{

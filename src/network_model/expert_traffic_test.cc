@@ -1,4 +1,4 @@
-// Experts' traffic against counting, and against published times.
+// Compares the experts' traffic with counting, and with published times.
 #include "network_model/expert_traffic.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ struct Measured {
 std::vector<Measured> load() {
   std::ifstream file(UNISONO_MOE_DATA "/deepep_low_latency.csv");
   std::string line;
-  std::getline(file, line);  // the names of the columns
+  std::getline(file, line);  // skip the names of the columns
   std::vector<Measured> rows;
   while (std::getline(file, line)) {
     std::replace(line.begin(), line.end(), ',', ' ');
@@ -49,7 +49,8 @@ std::vector<Measured> load() {
   return rows;
 }
 
-// The cost of one more token, from the fewest to the most tokens of each machine, within a tenth.
+// The cost of one more token, between the fewest and the most tokens of each machine, is within a
+// tenth of the published one.
 TEST(ExpertTraffic, SlopesAreThoseOfPublishedTimes) {
   std::map<std::pair<int, int>, std::pair<Measured, Measured>> ends;
   for (const Measured& row : load()) {
@@ -68,7 +69,7 @@ TEST(ExpertTraffic, SlopesAreThoseOfPublishedTimes) {
     if (tokens == 0) {
       continue;
     }
-    // A DGX H100 has 50 GB/s for each of its GPUs.
+    // A DGX H100 has 50 GB/s per GPU.
     Topology topology = make("dgx_h100:nodes=" + std::to_string(few.nodes));
     const auto mode = ExpertMode::low_latency;
     const double dispatch = (dispatch_cost(many.shape, mode, topology).time_us -
@@ -86,7 +87,7 @@ TEST(ExpertTraffic, SlopesAreThoseOfPublishedTimes) {
   EXPECT_EQ(compared, 5);
 }
 
-// The law of low latency, by hand: k rows a token, and (R - 8) / R of them to other hosts.
+// The low-latency formula by hand: k rows per token, (R - 8) / R of them to other hosts.
 TEST(ExpertTraffic, BytesOfLowLatencyAreThoseOfTheLaw) {
   const Topology topology = make("dgx_h100:nodes=4");
   const ExpertShape shape{.tokens = 128, .hidden = 7168, .experts = 256, .k = 8};
@@ -97,7 +98,7 @@ TEST(ExpertTraffic, BytesOfLowLatencyAreThoseOfTheLaw) {
   EXPECT_NEAR(combine.host_bytes, 128.0 * 8 * 2 * 7168 * 24 / 32, 1e-3);
 }
 
-// The normal mode's chances, counted over drawn routers.
+// The normal mode's probabilities, counted over randomly drawn routers.
 TEST(ExpertTraffic, BytesOfNormalAreThoseOfDrawnRouters) {
   constexpr int kTokens = 20000;
   const Topology topology = make("dgx_h100:nodes=2");
@@ -105,7 +106,7 @@ TEST(ExpertTraffic, BytesOfNormalAreThoseOfDrawnRouters) {
   std::mt19937 random(5);
   double to_hosts = 0;
   double to_ranks = 0;
-  for (int token = 0; token < kTokens; ++token) {  // of rank 0
+  for (int token = 0; token < kTokens; ++token) {  // tokens of rank 0
     std::set<int> experts;
     while (experts.size() < 4) {
       experts.insert(static_cast<int>(random() % 64));
@@ -124,8 +125,8 @@ TEST(ExpertTraffic, BytesOfNormalAreThoseOfDrawnRouters) {
 }
 
 TEST(ExpertTraffic, CountsOfARouting) {
-  // Two ranks with two experts each, two tokens each: a token with both experts of a rank goes
-  // there once, one without any goes nowhere.
+  // Two ranks with two experts each, two tokens each. A token with both experts of a rank goes
+  // there once; a token without experts there does not go there.
   const std::vector<std::int32_t> chosen = {0, 1, 1, 2, -1, -1, 3, -1};
   const ExpertShape shape{.hidden = 256, .experts = 4, .k = 2};
   const Counts two = dispatch_counts(chosen, shape, 2);

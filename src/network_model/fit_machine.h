@@ -1,4 +1,4 @@
-// From measurements to a machine (cost/machine.h).
+// Fits a machine (cost/machine.h) to measurements.
 #pragma once
 
 #include <vector>

@@ -16,12 +16,12 @@
 namespace unisono::network_model {
 namespace {
 
-// Algorithms that are not among so many fastest of a call at first do not become its fastest: those
-// are all that is simulated while factors are searched.
+// The number of algorithms per call that are simulated while the search varies the factors: the
+// fastest ones at the start. Slower ones are assumed not to become the fastest.
 constexpr std::size_t kContenders = 4;
-// Powers of two by which a factor is moved, coarse to fine: at last by 2 %.
+// Steps of a factor, as powers of two from coarse to fine; the last one is 2 %.
 constexpr std::array kMoves = {1.0, 0.5, 0.25, 0.125, 0.0625, 0.03};
-constexpr double kMostPower = 5;  // of two: 32 times, or a 32nd
+constexpr double kMostPower = 5;  // largest power of two of a factor: 32 or 1/32
 
 using Question = std::tuple<Collective, int, double, std::string>;
 
@@ -129,7 +129,7 @@ bool crosses_nodes(const cost::Point& point, const Topology& topology) {
   return false;
 }
 
-// As short as the quickest call that was measured; the search makes it longer or shorter.
+// Starts as short as the quickest measured call; the search makes it longer or shorter.
 Protocol first_protocol(std::span<const cost::Point> points) {
   const cost::Point& quickest = *std::ranges::min_element(points, {}, &cost::Point::time_s);
   return {.name = "fitted", .start_us = quickest.time_s * 0.5e6, .message_us = 1, .share = 1};

@@ -1,4 +1,4 @@
-// A topology whose figures are fitted to measurements. What was not measured then follows from its
+// Fits the figures of a topology to measurements. Cases that were not measured then follow from its
 // structure: other rank counts, more nodes, other collectives.
 #pragma once
 
@@ -10,30 +10,31 @@
 
 namespace unisono::network_model {
 
-// The factors of a topology's figures.
+// The factors by which a topology's figures are multiplied.
 struct Factors {
-  double start = 1;    // what an operation starts in
-  double message = 1;  // what a message costs besides
+  double start = 1;    // time to start an operation
+  double message = 1;  // overhead per message
   double near = 1;     // bandwidth of links inside a node
-  double far = 1;      // of all others
+  double far = 1;      // bandwidth of all other links
 };
 
 struct FittedTopology {
   Topology topology = {};
   Factors factors = {};
-  bool has_far = false;  // whether a measurement is of ranks on several nodes
+  bool has_far = false;  // some measurement uses ranks on several nodes
 };
 
-// With the factors that leave the least mean of |ln(predicted / measured)|, found by a search from
-// the figures as they are. A topology without protocols gets one, so that there is a start to fit.
-// For a library that chose itself, the fastest algorithm of the catalogue is predicted. `begins` is
-// told how often all points were predicted. Errors: Error(usage) if a point has more ranks than the
-// topology, or an algorithm that plan_on() does not try.
+// Returns the topology with the factors that minimise the mean of |ln(predicted / measured)|, found
+// by a search from the original figures. A topology without protocols gets one, so that there is a
+// starting time to fit. For a library that chose its algorithm itself, the time of the fastest
+// catalogue algorithm is predicted. `begins` receives the number of times that all points were
+// predicted so far. Errors: Error(usage) if a point has more ranks than the topology, or an
+// algorithm that plan_on() does not try.
 FittedTopology fit_on(
     std::span<const cost::Point> points, const Topology& topology,
     const std::function<void(int)>& begins = [](int) {});
 
-// Returns the errors of the unchanged topology on the points.
+// Returns the errors of the unchanged topology at the points.
 Errors errors_on(const Topology& topology, std::span<const cost::Point> points);
 
 }  // namespace unisono::network_model

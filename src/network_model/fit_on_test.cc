@@ -18,7 +18,7 @@ Topology preset(const std::string& name) {
   return *parsed.value;
 }
 
-// As if the preset, changed, had been measured.
+// Returns the times that the changed preset predicts, as if they were measured.
 std::vector<cost::Point> measured(const Topology& topology, Collective collective,
                                   const std::vector<int>& counts,
                                   const std::string& algorithm = "") {
@@ -59,7 +59,7 @@ TEST(FitOn, FindsWhatAMachineDoesOtherwiseThanItsPreset) {
   EXPECT_NEAR(fitted.factors.near, 0.6, 0.03);
   EXPECT_FALSE(fitted.has_far);
   EXPECT_EQ(fitted.factors.far, 1);
-  // Unmeasured cases follow: other rank counts and another collective.
+  // Unmeasured cases follow: other rank counts, and another collective.
   const auto unseen = measured(truth, Collective::all_gather, {3, 8});
   EXPECT_LT(errors_on(fitted.topology, unseen).quantile(0.9), 0.05);
   EXPECT_GT(errors_on(preset("dgx_a100"), unseen).quantile(0.5), 0.2);

@@ -12,11 +12,12 @@ namespace {
 
 using cost::Residual;
 
-constexpr double kNoise = 0.02;  // of a measurement at least, in proportion
-constexpr double kOutlier = 4;   // deviations
+constexpr double kNoise = 0.02;  // least relative error of a measurement
+constexpr double kOutlier = 4;   // in standard deviations
 constexpr int kRounds = 8;
 
-// Averages residuals of one collective and rank count whose sizes round to the same octave part.
+// Averages the residuals of one collective and rank count whose sizes round to the same part of an
+// octave.
 std::vector<Residual> merged(std::vector<Residual> known, int parts) {
   const auto key = [parts](const Residual& r) {
     return std::tuple(r.collective, r.ranks, std::lround(cost::octaves(r.bytes) * parts));
@@ -71,8 +72,8 @@ cost::Residuals fit_residuals(std::vector<Residual> residuals) {
       covariances.at(i, j) = cost::covariance(known[i], known[j], state.scale);
     }
   }
-  // The deviation of a point from the prediction by all others becomes its noise, if it is far too
-  // large.
+  // A point that deviates too much from the prediction by all other points gets that deviation as
+  // its noise.
   std::vector<double> least(size);
   for (std::size_t i = 0; i < size; ++i) {
     least[i] = kNoise * kNoise + known[i].noise * known[i].noise;

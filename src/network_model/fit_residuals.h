@@ -10,7 +10,8 @@ namespace unisono::network_model {
 
 inline constexpr std::size_t kMostResiduals = 400;
 
-// Cost: the cube of their number; above kMostResiduals, neighbours in size are merged first.
+// Cost: cubic in the number of residuals; above kMostResiduals, neighbours in size are merged
+// first.
 cost::Residuals fit_residuals(std::vector<cost::Residual> known);
 
 }  // namespace unisono::network_model

@@ -1,4 +1,5 @@
-// Fitting, from linear algebra up to machines that are made up, so that the right answer is known.
+// Tests fitting, from linear algebra up to machines with invented times, whose right answer is
+// known.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -59,7 +60,7 @@ TEST(LeastSquares, IsNotPulledFarByAnOutlier) {
   EXPECT_NEAR(minimise(mean, std::array{10.0}).x[0], 1, 0.05);
 }
 
-// A machine whose times are exactly a trend.
+// The times of this machine follow a trend exactly.
 const cost::Trend kTrend{.floor_s = 20e-6,
                          .alpha_s = 2e-6,
                          .beta_s_per_byte = 5e-12,
@@ -143,7 +144,7 @@ TEST(MachineFit, DoesNotExpectADisturbedRunAgain) {
   EXPECT_LT(error_at(machine, kTrend, Collective::all_reduce, 8, points[5].bytes), 0.2);
 }
 
-// A library that changes its protocol late: the time steps up between two sizes.
+// A library that changes its protocol late: the time jumps between two sizes.
 TEST(MachineFit, StaysBetweenTheSizesBesideIt) {
   const std::array<std::pair<double, double>, 5> measured = {
       {{512, 10e-6}, {65536, 12e-6}, {4 << 20, 25e-6}, {16 << 20, 58e-6}, {512 << 20, 700e-6}}};
@@ -184,7 +185,8 @@ TEST(MachineFit, KeepsTheAlgorithmsOfTheCatalogueApart) {
 }
 
 TEST(MachineFit, FollowsRanksThatShareCores) {
-  // Among 4 ranks every message takes 30 times as long as among 2, bytes twice as long.
+  // Among 4 ranks every message takes 30 times as long as among 2 ranks, and every byte twice as
+  // long.
   std::vector<cost::Point> points;
   for (const int ranks : {2, 4, 8}) {
     for (int octave = 3; octave <= 24; ++octave) {

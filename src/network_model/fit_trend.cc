@@ -14,23 +14,23 @@
 namespace unisono::network_model {
 namespace {
 
-constexpr double kDeviation = 0.05;   // of measurements from the trend, in proportion
-constexpr double kPriorWeight = 0.3;  // of the guess, against one measurement
+constexpr double kDeviation = 0.05;   // relative deviation of measurements from the trend
+constexpr double kPriorWeight = 0.3;  // weight of the guess against one measurement
 constexpr double kFactorSpread = 0.1;
-constexpr double kFloorShare = 0.8;  // of the quickest call
+constexpr double kFloorShare = 0.8;  // part of the quickest call's time
 constexpr int kStarts = 6;
 constexpr std::size_t kParameters = 10;
 
-// In logarithms; the order of the members of Trend.
+// In logarithms, in the order of the members of Trend.
 using Vector = std::array<double, kParameters>;
 
 // The allowed deviation of each parameter from its guess.
 constexpr Vector kSpread = {1, 1, 1, 1.5, 1.5, 1, 1, 1.5, 1, 0.5};
 
-// The parameters that are fitted besides the common ones.
+// The parameters to fit besides the common ones.
 struct Form {
   bool has_switch = false;
-  std::vector<int> byte_counts = {};  // that have a factor of their own
+  std::vector<int> byte_counts = {};  // rank counts with their own factor
   std::vector<int> latency_counts = {};
 };
 

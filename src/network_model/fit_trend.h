@@ -14,15 +14,15 @@ struct Measured {
   int ranks = 1;
   double bytes = 0;
   double time_s = 0;
-  double noise = 0;  // how far that may be off, in proportion
+  double noise = 0;  // relative error of the time
 };
 
-// The trend that is nearest to all of them in proportion, outliers counting less, and parameters
-// that they say little about staying near a guess made from the quickest and the largest of them.
-// Whether the switch reduces, and whether bytes cost the same among all rank counts, is asked only
-// of three counts and more: with less, any curve could be a ring. With `own_latencies` every rank
-// count has a latency factor. Deterministic. REQUIRES: not empty; bytes >= 0 and times > 0, all
-// finite.
+// Returns the trend with the least relative deviation from the measurements; outliers count less.
+// Parameters that the measurements hardly determine stay near a guess, which comes from the
+// quickest and the largest of them. Fits a reducing switch, and bytes of equal cost at all rank
+// counts, only if there are at least three rank counts: with fewer, any curve could be a ring. With
+// `own_latencies` every rank count has a latency factor. Deterministic. REQUIRES: not empty; bytes
+// >= 0 and times > 0, all finite.
 cost::Trend fit_trend(std::span<const Measured> measured, bool own_latencies);
 
 }  // namespace unisono::network_model

@@ -53,7 +53,7 @@ Errors try_on(const Split& split, const Predict& predict) {
   return predict(split.seen, split.held);
 }
 
-// Every second size of each series: those at odd or at even places in their order.
+// Splits each series by the position of its sizes: odd positions and even positions.
 Split every_second(const std::map<Series, std::vector<cost::Point>>& series, std::size_t held) {
   Split result;
   for (const auto& [key, points] : series) {
@@ -68,7 +68,7 @@ Split every_second(const std::map<Series, std::vector<cost::Point>>& series, std
   return result;
 }
 
-// alpha + bytes/beta with the least squares of relative errors: two linear equations.
+// Fits alpha + bytes/beta with the least squares of relative errors, by two linear equations.
 Errors plain_curve(const Split& split) {
   double ones = 0;
   double mixed = 0;

@@ -11,31 +11,31 @@
 
 namespace unisono::network_model {
 
-// Predicted over measured, less 1, for each point that was predicted.
+// Predicted over measured, minus 1, for each predicted point.
 struct Errors {
   std::vector<double> values;
   std::vector<cost::Point> points;
 
   void add(const Errors& more);
   std::size_t count() const { return values.size(); }
-  // The quantile of the absolute values; 0 without values. `part` is 0.5 for the median.
+  // Returns a quantile of the absolute errors; 0 if there are none. `part` is 0.5 for the median.
   double quantile(double part) const;
-  // The point that is farthest off. REQUIRES: count() > 0.
+  // Returns the point with the largest error. REQUIRES: count() > 0.
   std::size_t worst() const;
 };
 
-// The errors at those points whose algorithm the machine knows.
+// Returns the errors at the points whose algorithm the machine knows.
 Errors errors_of(const cost::Machine& machine, std::span<const cost::Point> points);
 
 // Returns the prediction errors at the held-out points, for a model made from the other points.
 using Predict = std::function<Errors(const std::vector<cost::Point>& seen,
                                      const std::vector<cost::Point>& held)>;
-// By a machine fitted to them.
+// Predicts with a machine fitted to the seen points.
 Errors predict_by_machine(const std::vector<cost::Point>& seen,
                           const std::vector<cost::Point>& held);
 
-// Each half of the sizes of every series (collective, algorithm, ranks) in turn is predicted from
-// the other half. Series of one size cannot be.
+// Predicts each half of the sizes of every series (collective, algorithm, ranks) from the other
+// half. Series with one size are left out.
 Errors hold_out_sizes(std::span<const cost::Point> points,
                       const Predict& predict = predict_by_machine);
 // Predicts each rank count from all others; empty if there is only one.
@@ -45,8 +45,8 @@ Errors hold_out_ranks(std::span<const cost::Point> points,
 Errors hold_out_collectives(std::span<const cost::Point> points,
                             const Predict& predict = predict_by_machine);
 
-// As hold_out_sizes, but with the plain curve, alpha + bytes/beta, through each series: what there
-// is to gain. Series of less than four sizes are left out.
+// Like hold_out_sizes, but with the plain curve, alpha + bytes/beta, through each series, as a
+// baseline. Series with less than four sizes are left out.
 Errors hold_out_sizes_of_plain_curve(std::span<const cost::Point> points);
 
 }  // namespace unisono::network_model

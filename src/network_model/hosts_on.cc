@@ -5,7 +5,7 @@
 namespace unisono::network_model {
 namespace {
 
-// -1: it is in none.
+// Returns the rank's node; -1 if it is in none.
 int node_of_rank(const Topology& topology, int rank) {
   int device = topology.ranks[static_cast<std::size_t>(rank)];
   while (device >= 0 &&

@@ -1,4 +1,4 @@
-// Finds the ranks of a topology that are on one host.
+// Finds the ranks of a topology that share a host.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace unisono::network_model {
 
-// By rank, the node of the topology that it is in; ranks in none are each a host of their own.
-// REQUIRES: the topology has so many ranks.
+// Returns, by rank, the node of the topology that contains it. A rank outside all nodes is a host
+// of its own. REQUIRES: the topology has this many ranks.
 std::vector<int> hosts_on(const Topology& topology, int ranks);
 
 }  // namespace unisono::network_model

@@ -1,5 +1,5 @@
-// The cost model by which the run library chooses between hosts (cost/hosts_time.h), against the
-// simulator, which shares links fairly and plays events in the order of time.
+// Compares the cost model that the runtime library uses to choose between hosts (cost/hosts_time.h)
+// with the simulator, which shares links fairly and plays events in time order.
 #include "cost/hosts_time.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,8 @@ constexpr cost::HostsNetwork kNetwork{.overhead_us = 2,
                                       .between_bytes_per_us = 3000};
 constexpr double kGamma = 1 / 25'000.0;
 
-// A link for each rank to the port of its host, and one for each host to the network.
+// Returns a topology with a link from each rank to the port of its host, and a link from each host
+// to the network.
 Topology topology_of(std::span<const int> hosts) {
   Topology topology;
   topology.overhead_us = kNetwork.overhead_us;
@@ -64,7 +65,7 @@ constexpr std::array kCollectives = {
     Collective::all_to_all, Collective::barrier,       Collective::reduce_scatter,
     Collective::scan,       Collective::exclusive_scan};
 
-// By algorithm, the time in microseconds; algorithms with too many messages have none.
+// Returns the time in microseconds by algorithm, without algorithms that have too many messages.
 std::map<std::string, double> times_of(const std::vector<int>& hosts, Collective collective,
                                        double bytes) {
   const cost::HostsTime time(kNetwork, hosts);
@@ -113,7 +114,7 @@ TEST(HostsTime, ChoosesWhatIsAboutTheFastestInTheSimulator) {
   RecordProperty("mean", std::to_string(sum / cases));
 }
 
-// With one rank on each host and one message at a time there is nothing to share.
+// With one rank on each host and one message at a time nothing is shared.
 TEST(HostsTime, IsTheSimulatorsWhereRanksShareNothing) {
   for (const int ranks : {2, 3, 8}) {
     std::vector<int> hosts;
@@ -142,7 +143,7 @@ TEST(HostsTime, LeavesOutWhatHasTooManyMessages) {
       time.time_us(flat, complete(flat, {.ranks = 4}), 64, {.most_messages = 3}).has_value());
 }
 
-// Thousands of steps that are alike take no longer than some.
+// Thousands of equal steps take no longer to predict than a few.
 TEST(HostsTime, RepeatedStepsArePlayedOnce) {
   std::vector<int> hosts;
   for (int rank = 0; rank < 512; ++rank) {

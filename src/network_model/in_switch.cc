@@ -14,13 +14,13 @@ namespace unisono::network_model {
 namespace {
 
 constexpr double kToSeconds = 1e-6;
-constexpr int kLeastRanks = 4;  // fewer gain nothing over sending to each other
+constexpr int kLeastRanks = 4;  // with fewer, direct messages are as fast
 
-// The switch that a rank hangs on, and the links to it and back.
+// The switch of a rank, and the links to it and back.
 struct Port {
   int on = -1;
-  double bytes_per_us = 0;  // that reductions reach, of the narrower one
-  double latency_us = 0;    // of both
+  double bytes_per_us = 0;  // of the narrower link, in reductions
+  double latency_us = 0;    // sum of both links
 };
 
 std::vector<Port> ports_of(const Topology& topology, const LinksOut& links, int ranks) {
@@ -41,7 +41,7 @@ std::vector<Port> ports_of(const Topology& topology, const LinksOut& links, int 
   return ports;
 }
 
-// Returns the number of ranks per switch, if all have the same number and the ranks come switch by
+// Returns the ranks per switch if all switches have the same number and the ranks come switch by
 // switch; else 0.
 int ranks_of_a_switch(const std::vector<Port>& ports) {
   const auto end = std::find_if(ports.begin(), ports.end(),
@@ -57,7 +57,7 @@ int ranks_of_a_switch(const std::vector<Port>& ports) {
   return ports.size() % group == 0 ? static_cast<int>(group) : 0;
 }
 
-// Ranks at the same place behind all switches reduce their parts, for all places at once.
+// Ranks with the same position behind all switches reduce their parts, for all positions at once.
 std::optional<InSwitch> between_switches(int ranks, int group, double bytes,
                                          const Topology& topology, const InSwitchOptions& options) {
   const int switches = ranks / group;
@@ -115,7 +115,7 @@ std::optional<InSwitch> reduce_in_switches(int ranks, double bytes, const Topolo
     latency_us = std::max(latency_us, port.latency_us);
     bytes_per_us = std::min(bytes_per_us, port.bytes_per_us);
   }
-  // Flags between the data, which is how a protocol starts soon, are no numbers to sum.
+  // Protocols that start early put flags between the data, and a switch cannot sum flags.
   const auto fullest = std::max_element(
       topology.protocols.begin(), topology.protocols.end(),
       [](const Protocol& one, const Protocol& other) { return one.share < other.share; });

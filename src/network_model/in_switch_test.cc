@@ -10,8 +10,8 @@
 namespace unisono::network_model {
 namespace {
 
-// Switches of `group` ranks each, which reduce at half the bandwidth of 1000 bytes/us; switches are
-// joined by links of 1000 bytes/us from each rank's NIC.
+// Returns switches of `group` ranks each, which reduce at half the bandwidth of 1000 bytes/us.
+// Links of 1000 bytes/us from each rank's NIC join the switches.
 Topology switches(int count, int group) {
   Topology topology;
   const int spine = add_device(topology, "spine", DeviceKind::network_switch);
@@ -44,7 +44,8 @@ TEST(InSwitch, EveryLinkCarriesTheVectorAndAPartOfTheSum) {
   EXPECT_NEAR(with->time_s, (20 + 1.125e6 / 500 + 2 * (3 + 2)) * 1e-6, 1e-12);
 }
 
-// Two ranks of equal place exchange halves of an eighth each, twice: quicker than the switch.
+// Two ranks of equal position exchange halves of an eighth each, twice, which is quicker than the
+// switch.
 TEST(InSwitch, TheSlowerOfSwitchAndNetworkDecides) {
   Topology topology = switches(2, 8);
   const auto inside = reduce_in_switches(16, 1e6, topology);
@@ -53,7 +54,7 @@ TEST(InSwitch, TheSlowerOfSwitchAndNetworkDecides) {
   EXPECT_NE(inside->between, "");
   for (Link& link : topology.links) {
     if (link.latency_us == 0) {
-      link.bytes_per_us = 10;  // the network
+      link.bytes_per_us = 10;  // a slow network
     }
   }
   const auto between = reduce_in_switches(16, 1e6, topology);
@@ -64,13 +65,13 @@ TEST(InSwitch, TheSlowerOfSwitchAndNetworkDecides) {
 TEST(InSwitch, NeedsRanksOnSwitchesThatReduce) {
   Topology topology = switches(2, 8);
   EXPECT_FALSE(reduce_in_switches(3, 1e6, topology));
-  EXPECT_FALSE(reduce_in_switches(12, 1e6, topology));  // 8 and 4
+  EXPECT_FALSE(reduce_in_switches(12, 1e6, topology));  // 8 ranks and 4 ranks
   topology.devices[1].reduces = 0;
   EXPECT_FALSE(reduce_in_switches(16, 1e6, topology));
   EXPECT_FALSE(reduce_in_switches(8, 1e6, *make_preset("dgx_a100").value));
 }
 
-// Published: 437 GB/s of busbw; no schedule comes near.
+// The published value is 437 GB/s of busbw, which no schedule reaches.
 TEST(InSwitch, TwoDgxH100AreMetBetterThanByAnySchedule) {
   const double bytes = 1073741824;
   const Topology two = *make_preset("dgx_h100:nodes=2").value;

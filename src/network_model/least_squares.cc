@@ -71,7 +71,7 @@ class Descent {
   std::vector<double> down_;
 };
 
-// x one damped step downhill; x itself where that cannot be computed.
+// Returns x after one damped step downhill; x itself if the step cannot be computed.
 std::vector<double> stepped(const std::vector<double>& x, const Slope& slope, double damping) {
   Matrix damped = slope.curvature;
   for (std::size_t i = 0; i < x.size(); ++i) {

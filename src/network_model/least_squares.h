@@ -1,4 +1,4 @@
-// Nonlinear least squares that outliers do not pull far (Levenberg and Marquardt's method).
+// Solves nonlinear least squares with little influence of outliers (Levenberg-Marquardt method).
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace unisono::network_model {
 
 struct LeastSquares {
-  // Writes the residuals of `x`, in units of the deviation expected of each.
+  // Writes the residuals of `x`, in units of their expected deviations.
   std::function<void(std::span<const double> x, std::span<double> residuals)> residuals;
   std::size_t count = 0;  // of residuals
 };
@@ -19,8 +19,8 @@ struct Minimum {
   double cost = 0;  // the sum of sqrt(1 + r^2) - 1: r^2/2 for small residuals, |r| for large ones
 };
 
-// The nearest minimum downhill of `start`. Derivatives are taken numerically, with steps of 1e-6:
-// give x in logarithms. Deterministic.
+// Returns the nearest local minimum downhill of `start`. Computes derivatives numerically, with
+// steps of 1e-6, so x should be in logarithms. Deterministic.
 Minimum minimise(const LeastSquares& problem, std::span<const double> start);
 
 }  // namespace unisono::network_model

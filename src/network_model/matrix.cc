@@ -43,7 +43,7 @@ std::vector<double> Cholesky::solve(std::span<const double> b) const {
 }
 
 std::vector<double> Cholesky::inverse_diagonal() const {
-  // Column c of the inverse of L gives its squares to the diagonal.
+  // Column c of the inverse of L adds its squares to the diagonal.
   const std::size_t size = lower_.size();
   std::vector<double> diagonal(size);
   std::vector<double> column(size);

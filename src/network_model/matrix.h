@@ -1,4 +1,4 @@
-// Symmetric positive definite systems, by Cholesky's method.
+// Symmetric positive definite linear systems, solved by Cholesky's method.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace unisono::network_model {
 
-// Square, by rows.
+// A square matrix, stored by rows.
 class Matrix {
  public:
   explicit Matrix(std::size_t size) : size_(size), values_(size * size) {}
@@ -21,16 +21,16 @@ class Matrix {
   std::vector<double> values_;
 };
 
-// A = L L^T.
+// The factor L of A = L L^T.
 class Cholesky {
  public:
-  // `ok()` is false if the matrix is not positive definite, to rounding.
+  // `ok()` is false if the matrix is not positive definite within rounding.
   explicit Cholesky(Matrix matrix);
 
   bool ok() const { return ok_; }
-  // x of A x = b. REQUIRES: ok().
+  // Returns the solution x of A x = b. REQUIRES: ok().
   std::vector<double> solve(std::span<const double> b) const;
-  // The diagonal of the inverse of A. REQUIRES: ok().
+  // Returns the diagonal of the inverse of A. REQUIRES: ok().
   std::vector<double> inverse_diagonal() const;
 
  private:

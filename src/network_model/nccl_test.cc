@@ -39,7 +39,7 @@ std::vector<cost::Point> only(const std::vector<cost::Point>& points, Collective
   return result;
 }
 
-// The guide has a row that ends in these figures.
+// docs/internals/measurements.md must have a row that ends in these figures.
 void expect_documented(const Errors& errors) {
   std::array<char, 64> row = {};
   std::snprintf(row.data(), row.size(), "| %.1f %% | %.1f %% |\n", 100 * errors.quantile(0.5),
@@ -55,8 +55,8 @@ struct Goal {
 
 TEST(Nccl, PredictsEverySecondSize) {
   const Table table = load("measured.csv");
-  // The eight GPUs of a DGX-1 are a hybrid cube mesh, where a library changes its rings and its
-  // protocol with the size in ways that a curve through every second size does not show.
+  // The eight GPUs of a DGX-1 form a hybrid cube mesh. A library changes its rings and its protocol
+  // with the size there, which a curve through every second size does not show.
   for (const Goal& goal : {Goal{"dgx-a100", 0.04, 0.10}, Goal{"dgx-h100", 0.04, 0.10},
                            Goal{"h100x4", 0.04, 0.10}, Goal{"dgx-1-v100", 0.04, 0.16}}) {
     const std::vector<cost::Point> points = table.points(goal.machine);
@@ -70,7 +70,7 @@ TEST(Nccl, PredictsEverySecondSize) {
   }
 }
 
-// Five sizes of a series, from its smallest to its largest, and nothing else of the machine.
+// Uses five sizes of a series, from its smallest to its largest, and no other times of the machine.
 TEST(Nccl, PredictsASeriesFromFivePoints) {
   Errors errors;
   for (const char* name : {"measured.csv", "unseen.csv"}) {
@@ -88,7 +88,7 @@ TEST(Nccl, PredictsASeriesFromFivePoints) {
       std::vector<cost::Point> held;
       std::size_t number = 0;
       for (const auto& [bytes, point] : series) {
-        // The five whose places are nearest to the quarters.
+        // The five sizes whose positions are nearest to the quarters.
         const std::size_t last = series.size() - 1;
         const std::size_t quarter = (4 * number + last / 2) / last;
         const bool is_seen = number == (quarter * last + 2) / 4;
@@ -138,7 +138,7 @@ TEST(Holdout, HoldsOutWhatItSays) {
   const std::vector<cost::Point> one_count = table.points("h100x4");
   EXPECT_EQ(hold_out_ranks(one_count).count(), 0U);
 
-  // Rows of one size are left out together; a series of one size cannot be.
+  // Rows of one size are left out together. A series with one size cannot be split.
   std::vector<cost::Point> twice(points.begin(), points.begin() + 4);
   twice.insert(twice.end(), points.begin(), points.begin() + 4);
   EXPECT_EQ(hold_out_sizes(twice).count(), 8U);

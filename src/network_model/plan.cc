@@ -15,7 +15,7 @@ namespace unisono::network_model {
 namespace {
 
 constexpr double kRangeStep = 1.25;
-constexpr double kSame = 0.005;  // proportions that are told as equal
+constexpr double kSame = 0.005;  // relative differences reported as equal
 
 constexpr int kMostSegments = 1024;
 
@@ -25,8 +25,8 @@ cost::Cost closed_cost(const Algorithm& algorithm, Shape shape, double bytes) {
           .reduced_bytes = algorithm.cost(shape, {.gamma = bytes})};
 }
 
-// The shapes that may be fastest: the default shape, and shapes with other segment counts and
-// radices.
+// Returns the shapes that may be fastest: the default shape, and shapes with other segment counts
+// and radices.
 std::vector<Shape> shapes_of(const Algorithm& algorithm, int ranks, double bytes,
                              const cost::Parameters& parameters) {
   const Shape usual = complete(algorithm, {.ranks = ranks});
@@ -137,7 +137,7 @@ const Algorithm* fastest_at(const Plan& plan, double bytes) {
   return fastest;
 }
 
-// The size, to a part in 100,000, from which on `before` is not the fastest any more.
+// Returns the size, within a part in 100,000, from which on `before` is no longer the fastest.
 double border(const Plan& plan, double below, double above, const Algorithm* before) {
   while (above > below * 1.00001 && above > below + 0.5) {
     const double middle = std::sqrt(below * above);
@@ -162,7 +162,7 @@ std::vector<SizeRange> find_ranges(const Plan& plan) {
   return ranges;
 }
 
-// Words for two compared amounts, as whole phrases that a translation can match.
+// Phrases for two compared amounts, whole so that a translation can match them.
 struct Phrases {
   std::string_view same;
   std::string_view less;
@@ -205,7 +205,7 @@ Plan make_plan(const Call& call, const cost::Parameters& parameters, const Asked
   if (asked != nullptr) {
     add_asked(plan, *asked);
   }
-  // A ring that takes as long as a tree to the last bit is no better for it.
+  // Ties within rounding keep the catalogue order.
   std::stable_sort(
       plan.candidates.begin(), plan.candidates.end(),
       [](const Candidate& a, const Candidate& b) { return a.time_s < b.time_s * (1 - 1e-12); });

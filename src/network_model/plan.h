@@ -13,29 +13,29 @@ namespace unisono::network_model {
 struct Call {
   Collective collective = Collective::all_reduce;
   int ranks = 1;
-  double bytes = 0;  // of the vector, as in cost.h; a barrier has none
+  double bytes = 0;  // of the vector, as in cost.h; 0 in a barrier
 };
 
 struct Candidate {
-  const Algorithm* algorithm = nullptr;  // nullptr: a schedule of the user's own
+  const Algorithm* algorithm = nullptr;  // nullptr: a user schedule
   Shape shape;          // with the parameters, such as segments, that are fastest for these bytes
-  std::string name;     // with those that are not the algorithm's defaults
-  cost::Cost cost;      // the critical path
-  cost::Traffic moved;  // but for the steps all zero above kMostBuiltRanks
+  std::string name;     // with the parameters that differ from the algorithm's defaults
+  cost::Cost cost;      // of the critical path
+  cost::Traffic moved;  // all zero above kMostBuiltRanks, except the steps
   double time_s = 0;
   bool is_asked = false;
 };
 
-// An algorithm or a user's schedule that is asked for by name, fast or not.
+// An algorithm or a user schedule requested by name, fast or slow.
 struct Asked {
   const Algorithm* algorithm = nullptr;
-  // The fixed parameters; without any, the fastest ones are taken.
+  // The fixed parameters; if empty, the fastest ones are used.
   AlgorithmParameters parameters = {};
   const Schedule* own = nullptr;  // REQUIRES: verified, for the collective and ranks of the call
   std::string name = {};
 };
 
-// The sizes for which `algorithm` is fastest: from `from_bytes` on, up to the next range.
+// The sizes for which `algorithm` is fastest: from `from_bytes` up to the next range.
 struct SizeRange {
   const Algorithm* algorithm = nullptr;
   double from_bytes = 0;
@@ -45,23 +45,23 @@ struct Plan {
   Call call;
   cost::Parameters parameters;
   cost::Bound bound;
-  std::vector<Candidate> candidates = {};     // fastest first; equals in the order of the catalogue
-  std::vector<const Algorithm*> unable = {};  // cannot serve so many ranks
+  std::vector<Candidate> candidates = {};     // fastest first; ties in catalogue order
+  std::vector<const Algorithm*> unable = {};  // cannot serve this many ranks
   std::vector<SizeRange> ranges = {};         // by size, for these ranks and parameters
 };
 
 // Up to this rank count, schedules are built to count their messages; above it, closed formulas are
 // used.
 inline constexpr int kMostBuiltRanks = 512;
-// Ranges end here.
+// The end of the last range.
 inline constexpr double kMostRangeBytes = 17179869184.0;
 
-// `asked` is among the candidates if the algorithm supports the call; the ranges are those of the
-// catalogue. Cost: up to kMostBuiltRanks it builds every schedule of the collective once.
+// Includes `asked` among the candidates if its algorithm supports the call; the ranges only cover
+// the catalogue. Cost: up to kMostBuiltRanks it builds every schedule of the collective once.
 Plan make_plan(const Call& call, const cost::Parameters& parameters, const Asked* asked = nullptr);
 
-// Why the first is before the second, in numbers: "same bytes on the critical path as ring, 6
-// messages in a row instead of 14". Both are of one plan.
+// Explains why the first candidate is faster than the second, in numbers: "same bytes on the
+// critical path as ring, 6 messages in a row instead of 14". Both must come from one plan.
 std::string reason(const Candidate& first, const Candidate& second);
 
 }  // namespace unisono::network_model

@@ -31,7 +31,7 @@ bool nobody_waits(const WorkItem& item) {
   });
 }
 
-// Adds a row, or the reason why there is none.
+// Adds a row, or the reason for its absence.
 template <class Simulate>
 void add_row(const std::string& name, const OnTopologyOptions& options, const Simulate& simulate_it,
              OnTopology& result) {
@@ -49,7 +49,7 @@ void add_row(const std::string& name, const OnTopologyOptions& options, const Si
   }
 }
 
-// Their names contain the code, so that they can be listed with the exact ones.
+// Their names contain the code, so that they can be listed together with the exact algorithms.
 void add_encoded(const Call& call, const Topology& topology, const OnTopologyOptions& options,
                  OnTopology& result) {
   for (const cost::EncodedAlgorithm& algorithm :

@@ -24,28 +24,29 @@ struct OnTopology {
     std::string name;
     std::string why;
   };
-  std::vector<Row> rows = {};   // fastest first; equals in the order of the catalogue
-  std::vector<Left> left = {};  // cannot serve, or have too many messages
-  // An all_reduce in switches that reduce, where the topology has some; no schedule can use them.
+  std::vector<Row> rows = {};   // fastest first; ties in catalogue order
+  std::vector<Left> left = {};  // cannot serve the call, or have too many messages
+  // An all_reduce inside switches that reduce, if the topology has some; schedules cannot use them.
   std::optional<InSwitch> in_switch = {};
 };
 
 struct OnTopologyOptions {
-  double most_messages = 2e7;    // that share links: played in about a minute
+  double most_messages = 2e7;    // limit if links are shared: about a minute
   double gamma_us_per_byte = 0;  // to reduce
   // The number of independent messages that a rank has in transit at once.
   int at_once = 1;
-  bool rank_order = false;  // only those that sum in the order of the ranks
-  // Also with the moves between nodes encoded, where the proof allows it. REQUIRES then: a plain
-  // collective with data.
+  bool rank_order = false;  // only algorithms that sum in rank order
+  // Also tries algorithms with encoded moves between nodes, if the proof allows it. This requires a
+  // plain collective with data.
   MoveCode code = MoveCode::none;
-  std::set<std::string> only = {};  // these, by their names; empty: all
-  std::function<void(const std::string&)> begins = [](const std::string&) {};  // with this one
+  std::set<std::string> only = {};  // only algorithms of these names; empty: all
+  // Called with the name of each algorithm before it is tried.
+  std::function<void(const std::string&)> begins = [](const std::string&) {};
 };
 
-// The call's ranks are the first of the topology. Each algorithm is tried as it is without
-// parameters, with the nodes of the topology as its groups, and with more segments.
-// REQUIRES: the topology has so many ranks.
+// The call's ranks are the first ranks of the topology. Tries each algorithm without parameters,
+// with the topology's nodes as its groups, and with more segments. REQUIRES: the topology has this
+// many ranks.
 OnTopology plan_on(const Call& call, const Topology& topology,
                    const OnTopologyOptions& options = {});
 

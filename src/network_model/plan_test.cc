@@ -55,7 +55,7 @@ TEST(Plan, FindsTheSizesWhereTheFastestChanges) {
   EXPECT_EQ(plan.ranges.front().algorithm->name, "recursive_doubling");
   EXPECT_EQ(plan.ranges.front().from_bytes, 0);
   EXPECT_EQ(plan.candidates.front().algorithm->name, "recursive_doubling");
-  // 3 alpha + 3 S beta = 6 alpha + 7/4 S beta, if nothing else lies between.
+  // The sizes at which 3 alpha + 3 S beta = 6 alpha + 7/4 S beta, if no other range lies between.
   const auto last = std::find_if(
       plan.ranges.begin(), plan.ranges.end(),
       [](const SizeRange& range) { return range.algorithm->name == "halving_doubling"; });

@@ -88,7 +88,7 @@ TEST(Presets, PredictPublishedTimesWithoutAFit) {
   EXPECT_LE(quantile(errors, 0.9), 0.35);
 }
 
-// Two ranks on one link of 1000 bytes a microsecond.
+// Returns two ranks on one link of 1000 bytes per microsecond.
 Topology two_ranks(std::vector<Protocol> protocols) {
   Topology topology;
   for (const char* name : {"a", "b"}) {

@@ -13,7 +13,7 @@ namespace {
 
 using Key = std::tuple<Collective, std::string, int, double>;
 
-// The times of the same thing, sorted.
+// Returns the sorted times of each repeated measurement.
 std::map<Key, std::vector<double>> repeats_of(std::span<const cost::Point> points) {
   std::map<Key, std::vector<double>> all;
   for (const cost::Point& point : points) {
@@ -25,10 +25,12 @@ std::map<Key, std::vector<double>> repeats_of(std::span<const cost::Point> point
   return all;
 }
 
-// A gap is one draw, and often small by chance: it counts as much as this part of what is usual.
+// A single gap is one random draw, and often small by chance. The usual gap has this weight against
+// it.
 constexpr double kUsualCounts = 2;
 
-// From the quickest to the second, in logarithms. REQUIRES: two times or more, sorted.
+// Returns the logarithm of the second shortest time over the shortest. REQUIRES: at least two
+// times, sorted.
 double gap(const std::vector<double>& times) {
   return std::log(times[1] / times[0]);
 }
@@ -37,7 +39,7 @@ double gap(const std::vector<double>& times) {
 
 std::vector<cost::Point> quickest(std::span<const cost::Point> points) {
   const std::map<Key, std::vector<double>> all = repeats_of(points);
-  std::map<int, std::vector<double>> delays;  // by ranks
+  std::map<int, std::vector<double>> delays;  // by rank count
   for (const auto& [key, times] : all) {
     if (times.size() > 1) {
       delays[std::get<2>(key)].push_back(gap(times) * static_cast<double>(times.size() - 1));
@@ -45,7 +47,7 @@ std::vector<cost::Point> quickest(std::span<const cost::Point> points) {
   }
   std::map<int, double> usual;
   for (const auto& [ranks, values] : delays) {
-    usual[ranks] = median(values) / std::log(2.0);  // the mean, were they exponential
+    usual[ranks] = median(values) / std::log(2.0);  // the mean, if exponential
   }
   std::vector<cost::Point> result;
   for (const auto& [key, times] : all) {

@@ -37,8 +37,8 @@ TEST(Repeats, NoiseIsHowFarTheQuickestIsOffWhereDelaysAreExponential) {
       points.push_back(timed("ring", 4, size, 1e-6 * std::exp(delay(random))));
     }
   }
-  points.push_back(timed("ring", 4, 1000, 1e-6));  // measured once: it may be off by a whole delay
-  points.push_back(timed("ring", 2, 1, 1e-6));     // nothing is known of two ranks
+  points.push_back(timed("ring", 4, 1000, 1e-6));  // measured once: may be off by a whole delay
+  points.push_back(timed("ring", 2, 1, 1e-6));     // no repeats with two ranks
   const std::vector<cost::Point> found = quickest(points);
   EXPECT_NEAR(typical_noise(found, 4), kDelay / kTimes, 0.3 * kDelay / kTimes);
   EXPECT_NEAR(found.back().noise, kDelay, 0.3 * kDelay);
@@ -57,7 +57,7 @@ TEST(Repeats, SayHowMuchLongerTheMedianTakes) {
   EXPECT_DOUBLE_EQ(median_over_quickest({}), 1);
 }
 
-// flat is the built-in one; ring takes 10 % less.
+// flat is the built-in algorithm; ring takes 10 % less.
 std::vector<cost::Choice> choices_with_noise(double noise) {
   std::vector<cost::Point> points;
   for (double bytes = 8; bytes < 1e6; bytes *= 4) {
@@ -88,7 +88,7 @@ TEST(Repeats, NoisyTimesAreSmoothed) {
     wrong.time_s *= 1.07;
     return fit_machine(points).time_s(Collective::all_reduce, "ring", 4, wrong.bytes) / right - 1;
   };
-  EXPECT_GT(off(0), 0.03);  // it may be a bump of the machine
+  EXPECT_GT(off(0), 0.03);  // it may be a bump of this machine
   EXPECT_LT(off(0.1), 0.025);
 }
 

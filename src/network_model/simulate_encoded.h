@@ -7,7 +7,8 @@
 
 namespace unisono::network_model {
 
-// Includes the time of coding. REQUIRES: it has a schedule. Throws Error(usage): too many messages.
+// Includes the time of coding. REQUIRES: the algorithm has a schedule. Throws Error(usage) if it
+// has too many messages.
 SimulationResult simulate_encoded(const cost::EncodedAlgorithm& algorithm, double bytes,
                                   const Topology& topology, SimulationOptions options);
 

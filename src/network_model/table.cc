@@ -20,7 +20,7 @@ namespace unisono::network_model {
 namespace {
 
 constexpr std::size_t kMostTableRows = 1'000'000;
-constexpr std::size_t kMostMachines = 1000;  // each is fitted
+constexpr std::size_t kMostMachines = 1000;  // each machine is fitted
 
 enum Column : std::size_t {
   kMachine,
@@ -41,7 +41,7 @@ constexpr std::array kNeeded = {kNames[kCollective], kNames[kRanks], kNames[kByt
 
 class TableReader {
  public:
-  // An empty message where all is well.
+  // Returns an empty message if the line is valid.
   std::string read(std::string_view line) {
     const auto fields = csv_fields(line);
     if (!fields) {

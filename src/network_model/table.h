@@ -3,13 +3,16 @@
 //   machine,collective,dtype,ranks,bytes,time_us,source
 //   dgx-a100,all_reduce,float32,2,1048576,44.2,"a paper, its table 3"
 //
-// The first line names the columns, in any order. Needed: collective, ranks, bytes and time_us.
-// `machine` groups the rows ("" without it), `algorithm` names one of the catalogue (the library's
-// own choice without it); rows with a `wait` policy (base/wait_policy.h) were measured with another
-// way of waiting than the usual one, and `oversubscribed` is 1 where there were more ranks than
-// CPUs; rows with `threads` with so many threads of each rank, to be compared with each other. All
-// other columns are for people, and the account names them. A field in double quotes may hold
-// commas, and two double quotes for one. Empty lines and lines that begin with # are left out.
+// The first line names the columns, in any order. Required: collective, ranks, bytes and time_us.
+// Optional:
+//   machine         groups the rows; "" if missing
+//   algorithm       of the catalogue; if missing, the library chose it
+//   wait            a waiting policy (base/wait_policy.h) other than the usual one
+//   oversubscribed  1 if there were more ranks than CPUs
+//   threads         number of threads per rank; such rows are compared with each other
+// All other columns are for readers only, and the account lists them. A field in double quotes may
+// contain commas, and two double quotes stand for one. Empty lines and lines that begin with # are
+// ignored.
 #pragma once
 
 #include <string>
@@ -26,16 +29,16 @@ struct Table {
   struct Row {
     std::string machine;
     cost::Point point;
-    std::string wait = {};        // "": as nobody has said
+    std::string wait = {};        // "": default policy
     bool oversubscribed = false;  // more ranks than CPUs
-    int threads = 0;              // 0: as nobody has said
+    int threads = 0;              // 0: default number
   };
   std::vector<Row> rows;
   Account account = {};  // all rows are used
 
-  // Each once, in the order of their first rows.
+  // Returns each machine once, in the order of its first row.
   std::vector<std::string> machines() const;
-  // Except the rows that give `wait` or `threads`.
+  // Returns the machine's points, except rows with `wait` or `threads`.
   std::vector<cost::Point> points(std::string_view machine) const;
 };
 

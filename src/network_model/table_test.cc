@@ -126,7 +126,7 @@ TEST(Table, RowsWithThreadsAreNoPoints) {
   EXPECT_EQ(parsed.value->points("").size(), 1U);
 }
 
-// Each is fitted: a table where every row is another one would take hours.
+// Each machine is fitted, so a table with a machine per row would take hours.
 TEST(Table, RefusesTooManyMachines) {
   std::string text = kHead;
   for (int i = 0; i <= 1000; ++i) {

@@ -33,9 +33,9 @@ std::size_t heading_at(const Formats& formats, std::string_view line) {
   return first;
 }
 
-// The lines of one process. The last heading says which format a line has.
+// The lines of one process. The latest heading determines the format of a line.
 struct Stream {
-  // Returns how many rows the line has made.
+  // Returns how many rows the line added.
   std::size_t read(const LogLine& line) {
     for (std::size_t i = 0; i < formats.size(); ++i) {
       formats[i]->see(line.text);
@@ -115,7 +115,7 @@ Parsed<BenchmarkLog> parse_benchmark_log(std::string_view text, const LogQuestio
   }
   const Formats formats = all_formats();
   constexpr std::size_t kMostStreams = 10'000;
-  std::map<std::string, Stream> streams;  // by what stood before the lines
+  std::map<std::string, Stream> streams;  // by line prefix
   std::size_t rows = 0;
   std::size_t number = 0;
   for_each_log_line(

@@ -8,10 +8,10 @@
 //   #       size         count      type   redop    root     time   algbw   busbw #wrong ...
 //        1048576        262144     float     sum      -1    44.20   23.72   41.52      0 ...
 //
-// A file may hold several tests of several programs, and lines may begin with what launchers write
-// (log_lines.h). The out-of-place time counts, or the in-place one if there is no other. Rows of
-// other tests, of 0 bytes, with wrong results or that contradict themselves do not count; the
-// account says how many. The number of ranks must agree with the bandwidths.
+// A file may contain several tests of several programs, and lines may begin with text of launchers
+// (log_lines.h). The out-of-place time counts, or the in-place time if there is no other. Rows of
+// other tests, of 0 bytes, with wrong results or with contradictions do not count; the account
+// lists their number. The number of ranks must agree with the bandwidths.
 #pragma once
 
 #include <string_view>
@@ -23,8 +23,8 @@ namespace unisono::network_model {
 
 bool is_benchmark_log(std::string_view text);
 
-// The machine of a row is the device that its ranks have, such as "NVIDIA H100 80GB HBM3 x 8". The
-// position of a failure is "line 17".
+// The machine of a row is its ranks' device, such as "NVIDIA H100 80GB HBM3 x 8". The position of a
+// failure is "line 17".
 Parsed<BenchmarkLog> parse_benchmark_log(std::string_view text, const LogQuestion& question);
 
 }  // namespace unisono::network_model

@@ -61,7 +61,7 @@ Parsed<BenchmarkLog> parse(const std::string& text, const LogQuestion& question 
   return parse_benchmark_log(text, question);
 }
 
-// "5 of sendrecv_perf, ...; 1 of 0 bytes, ..."
+// Returns the rows left out, such as "5 of sendrecv_perf, ...; 1 of 0 bytes, ...".
 std::string left_out(const BenchmarkLog& log) {
   std::string text;
   for (const Account::LeftOut& one : log.account.left_out) {
@@ -99,7 +99,7 @@ TEST(BenchmarkLog, ReadsSeveralTestsAndTheInPlaceTime) {
   EXPECT_NEAR(log.value->table.rows[2].point.time_s, 13.1e-6, 1e-12);
 }
 
-// The rows of a test that is not known are not those of the test before.
+// The rows of an unknown test do not belong to the previous test.
 TEST(BenchmarkLog, LeavesOutTestsThatAreNotKnown) {
   for (const char* heading : {"# Collective test starting: sendrecv_perf\n",
                               "# Collective test starting: hypercube_perf_mpi\n",
@@ -141,7 +141,7 @@ TEST(BenchmarkLog, SaysWhatIsMissing) {
   EXPECT_EQ(nameless.position, "line 10");
   EXPECT_TRUE(parse(old, {.collective = Collective::all_reduce}));
   EXPECT_FALSE(parse(log_of(kReduce, "")));
-  // No rank is listed, and a broadcast has the same bandwidths among any number.
+  // No rank is listed, and a broadcast has the same bandwidths for any rank count.
   const std::string bare = std::string(kReduce) + kColumns + kRow;
   const std::string broadcast = "# Collective test starting: broadcast_perf\n" + bare.substr(44);
   const auto unknown = parse(broadcast);
@@ -185,7 +185,7 @@ TEST(BenchmarkLog, DropsWhatLaunchersWriteBeforeLines) {
   }
 }
 
-// mpirun --xml, and the files in which Docker keeps what containers print.
+// mpirun --xml, and the files in which Docker stores the output of containers.
 TEST(BenchmarkLog, DropsWhatLaunchersWriteAroundLines) {
   const std::pair<const char*, const char*> around[] = {
       {"<stdout rank=\"0\">", "&#010;</stdout>"},
@@ -209,7 +209,7 @@ constexpr const char* kAloneRow =
     "     1048576        262144     float     sum      -1     4.20  249.66    0.00      0     0.28 "
     "3744.91    0.00      0\n";
 
-// Each process of a build without MPI is a job of one rank, however many there are.
+// Without MPI each process is a job of one rank, however many processes there are.
 TEST(BenchmarkLog, DoesNotTakeProcessesAloneForRanks) {
   std::string labelled;
   for (const char* label : {"0: ", "1: "}) {
@@ -254,7 +254,7 @@ TEST(BenchmarkLog, RefusesRanksThatContradictTheBandwidths) {
       << log.message;
 }
 
-// The bandwidths say it, where the beginning of the log is missing.
+// The bandwidths determine the rank count if the beginning of the log is missing.
 TEST(BenchmarkLog, CountsRanksByTheBandwidths) {
   const std::string row =
       "    67108864      16777216     float     sum      -1    400.0  167.77  293.60      0    "
@@ -302,13 +302,13 @@ TEST(BenchmarkLog, LeavesOutWrongResults) {
   const auto all = parse(log_of(kReduce, row("1", "1")));
   EXPECT_FALSE(all);
   EXPECT_NE(all.message.find("1 row with wrong results"), std::string::npos) << all.message;
-  // Checked, but the columns do not say where.
+  // Results were checked, but the columns do not show which failed.
   std::string failed = log_of(kReduce, row("N/A", "N/A"));
   failed.replace(failed.find("0 OK"), 4, "8 FAILED");
   EXPECT_FALSE(parse(failed));
 }
 
-// A log of more processes is refused: each takes memory of its own.
+// A log with more processes is refused, because each process takes memory.
 TEST(BenchmarkLog, RefusesLinesOfTooManyProcesses) {
   std::string text;
   for (int process = 0; process < 10'002; ++process) {
@@ -319,7 +319,7 @@ TEST(BenchmarkLog, RefusesLinesOfTooManyProcesses) {
   EXPECT_NE(log.message.find("more than 10000 processes"), std::string::npos) << log.message;
 }
 
-// Versions and relatives have other columns.
+// Other versions and related programs have other columns.
 TEST(BenchmarkLog, FindsColumnsByTheirNames) {
   const std::string blank_operation =
       "     1048576        262144     float              -1    44.20   23.72   11.86      0    "
@@ -339,11 +339,11 @@ TEST(BenchmarkLog, FindsColumnsByTheirNames) {
             "     0\n");
   ASSERT_TRUE(relative) << relative.message;
   ASSERT_EQ(relative.value->table.rows.size(), 2U);
-  EXPECT_NEAR(relative.value->table.rows[0].point.time_s, 41.9e-6, 1e-12);  // in place alone
+  EXPECT_NEAR(relative.value->table.rows[0].point.time_s, 41.9e-6, 1e-12);  // in place only
   EXPECT_NEAR(relative.value->table.rows[1].point.time_s, 44.2e-6, 1e-12);
 }
 
-// A row of which one half is blank, and one that is cut off.
+// One half of a row is blank, or a row is cut off.
 TEST(BenchmarkLog, ReadsTheHalfThatIsThere) {
   const std::string first = "     1048576        262144     float     sum      -1";
   const std::string half = "    44.20   23.72   23.72      0";
@@ -361,7 +361,7 @@ TEST(BenchmarkLog, ReadsTheHalfThatIsThere) {
             "1 that are cut off, or mixed with other output");
 }
 
-// nccl-tests -T and -C 1.
+// Output with nccl-tests -T and -C 1.
 TEST(BenchmarkLog, KnowsColumnsThatOptionsAdd) {
   const auto with = [](const std::string& from, const std::string& to, std::string text) {
     for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
@@ -391,7 +391,7 @@ TEST(BenchmarkLog, NamesPiecesOfRows) {
   EXPECT_EQ(left_out(*log.value), "2 that are cut off, or mixed with other output");
 }
 
-// Sizes that people have shortened, or that are beyond every number.
+// Sizes that were abbreviated by hand, or that exceed every number.
 TEST(BenchmarkLog, NamesRowsWhoseSizeIsNoNumber) {
   std::string shortened = kRow;
   shortened.replace(shortened.find("1048576"), 7, "1M");
@@ -440,7 +440,8 @@ TEST(BenchmarkLog, ReadsColouredLogs) {
   EXPECT_EQ(log.value->table.rows[0].machine, "NVIDIA H100 80GB HBM3 x 2");
 }
 
-// Several runs in one file have their own ranks; a test of other types or operations is one table.
+// Each of several runs in one file has its own ranks. A test of other types or operations is in the
+// same table.
 TEST(BenchmarkLog, ReadsRunsOfOtherRankCounts) {
   const std::string of_four =
       "    67108864      16777216     float     sum      -1    400.0  167.77  251.66      0    "
@@ -477,14 +478,14 @@ TEST(BenchmarkLog, ReadsTheJsonOfNcclTests) {
   ASSERT_TRUE(log) << log.message;
   ASSERT_EQ(log.value->table.rows.size(), 1U);
   EXPECT_EQ(log.value->table.rows[0].point.collective, Collective::all_reduce);
-  EXPECT_EQ(log.value->table.rows[0].point.ranks, 8);  // the list is not whole: -g 8
+  EXPECT_EQ(log.value->table.rows[0].point.ranks, 8);  // the list is incomplete, as with -g 8
   EXPECT_NEAR(log.value->table.rows[0].point.time_s, 44.2e-6, 1e-12);
   EXPECT_EQ(left_out(*log.value), "1 with wrong results (#wrong)");
   EXPECT_EQ(log.value->account.assumed.size(), 1U);
   EXPECT_FALSE(parse(R"({"results": 3, "x": {"out_of_place": 1}})"));
 }
 
-// Its first version wrote the devices into the configuration, and other tools write true and false.
+// Its first version wrote the devices into the configuration; other tools write true and false.
 TEST(BenchmarkLog, ReadsOtherVersionsOfTheJsonOfNcclTests) {
   std::string older = json_log("true");
   const std::string inside = R"("ngpus":8},"devices":)";
@@ -530,7 +531,7 @@ TEST(BenchmarkLog, ReadsTablesOfOsu) {
   EXPECT_EQ(log.value->table.rows[1].point.ranks, 4);
   EXPECT_NEAR(log.value->table.rows[1].point.time_s, 512.33e-6, 1e-9);
   EXPECT_EQ(log.value->table.rows[2].point.collective, Collective::all_gather);
-  EXPECT_DOUBLE_EQ(log.value->table.rows[2].point.bytes, 4096);  // of all four parts
+  EXPECT_DOUBLE_EQ(log.value->table.rows[2].point.bytes, 4096);  // all four parts together
   EXPECT_EQ(log.value->account.left_out_in_all(), 2) << left_out(*log.value);
   const auto unsaid = parse(allreduce);
   EXPECT_FALSE(unsaid);
@@ -595,7 +596,7 @@ TEST(BenchmarkLog, ReadsTheRanksOfOsuFromItsCommand) {
     ASSERT_TRUE(log) << log.message << command;
     EXPECT_EQ(log.value->table.rows[0].point.ranks, 16) << command;
   }
-  // It says nothing of the next table.
+  // The command does not apply to the next table.
   EXPECT_FALSE(parse("mpirun -np 16 osu_xccl_allreduce\n" + table + table));
 }
 
@@ -616,7 +617,7 @@ TEST(BenchmarkLog, ReadsTablesOfUcc) {
   ASSERT_TRUE(gather) << gather.message;
   EXPECT_EQ(gather.value->table.rows[0].point.ranks, 8);
   EXPECT_DOUBLE_EQ(gather.value->table.rows[0].point.bytes, 8.0 * 262144);
-  // Some versions count one part, which goes to each other rank: 7 times the size among 8.
+  // Some versions count one part, which goes to each other rank: 7 times the size among 8 ranks.
   const auto of_part = parse(text("Allreduce", "24.00"));
   ASSERT_TRUE(of_part) << of_part.message;
   EXPECT_EQ(of_part.value->table.rows[0].point.ranks, 8);

@@ -8,13 +8,14 @@
 namespace unisono::network_model {
 namespace {
 
-constexpr char kNumber = '\0';  // stands for digits in a shape
+constexpr char kNumber = '\0';  // stands for a number in a shape
 
 bool is_digit(char sign) {
   return sign >= '0' && sign <= '9';
 }
 
-// "[1,0]<stdout>:" -> "[N,N]<stdout>:". Blanks in a row are one, as labels are padded.
+// Maps "[1,0]<stdout>:" to "[N,N]<stdout>:". Joins runs of blanks into one, because launchers pad
+// labels.
 std::string shape_of(std::string_view prefix) {
   std::string shape;
   for (const char sign : prefix) {
@@ -26,7 +27,8 @@ std::string shape_of(std::string_view prefix) {
   return shape;
 }
 
-// Returns how much of the line matches the shape; 0: its beginning does not.
+// Returns the length of the part of the line that matches the shape; 0 if its beginning does not
+// match.
 std::size_t match(std::string_view line, const std::string& shape) {
   std::size_t at = 0;
   for (const char kind : shape) {
@@ -51,7 +53,7 @@ struct Digits {
   std::size_t end = 0;
 };
 
-// Times and dates differ from line to line, and do not say who wrote it.
+// Removes times and dates, which differ from line to line and do not identify the writer.
 std::string without_times(std::string_view prefix) {
   constexpr std::size_t kYear = 4;
   constexpr std::size_t kSecondsSince1970 = 10;
@@ -93,8 +95,8 @@ std::string without_times(std::string_view prefix) {
   return kept;
 }
 
-// Some launchers also write behind a line: "&#010;</stdout>" (mpirun --xml), and Docker, whose log
-// has a JSON object for each line, `\n","stream":"stdout"}`.
+// Removes the text that some launchers write after a line: "&#010;</stdout>" (mpirun --xml), and
+// `\n","stream":"stdout"}` in Docker's log, which has a JSON object per line.
 std::string_view without_tail(std::string_view line, std::string_view label) {
   if (label.starts_with("<")) {
     return line.substr(0, line.find("&#010;</"));
@@ -102,13 +104,13 @@ std::string_view without_tail(std::string_view line, std::string_view label) {
   return label.starts_with("{\"") ? line.substr(0, line.find("\\n\",")) : line;
 }
 
-// Text that could also be the numbers of a table is not a label.
+// Text that could also be numbers of a table is not a label.
 bool is_label(std::string_view prefix) {
   return std::ranges::any_of(
       prefix, [](char sign) { return !is_digit(sign) && sign != ' ' && sign != '\t'; });
 }
 
-// Until `take` returns false.
+// Calls `take` for each line until it returns false.
 template <typename Take>
 void for_each_line(std::string_view text, const Take& take) {
   for (std::size_t number = 1; !text.empty(); ++number) {

@@ -1,4 +1,4 @@
-// Lines of a log without what launchers write before each of them.
+// Splits a log into lines, without the text that launchers write before each line.
 //
 //   [1,0]<stdout>:# nThread 1 ...                mpirun --tag-output
 //   0: # nThread 1 ...                           srun -l
@@ -7,8 +7,8 @@
 //   <stdout rank="0"># nThread ...&#010;</stdout>  mpirun --xml
 //   {"log":"# nThread 1 ...\n","stream":"stdout"}  Docker
 //
-// No launcher is known by name. A heading that a benchmark prints shows what stands before it;
-// other lines that begin the same way, except for the numbers in it, lose as much.
+// The code knows no launcher by name. The heading that a benchmark prints reveals the text before
+// it. Other lines lose a prefix that equals this text except for the numbers in it.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace unisono::network_model {
 struct LogLine {
   std::string_view text = {};
   std::size_t number = 0;   // from 1
-  std::string source = {};  // what stood before it, but for times: the rank that wrote it
+  std::string source = {};  // text before the line without times; identifies the rank that wrote it
 };
 
 // Calls `take` for each line until it returns false. `heading_at`: the position of a heading in a

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kCpuTime = "that time the CPU (-C 1), not the collective";
 
-// "./build/all_reduce_perf," -> "all_reduce_perf"; empty: the word names no test.
+// Maps "./build/all_reduce_perf," to "all_reduce_perf"; empty if the word does not name a test.
 std::string_view test_in(std::string_view word) {
   constexpr std::string_view kLetters =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
@@ -26,7 +26,7 @@ std::string_view test_in(std::string_view word) {
   const std::size_t end = std::min(word.find_first_not_of(kLetters, mark), word.size());
   const std::size_t before = word.find_last_not_of(kLetters, mark);
   const std::size_t begin = before == kNoPlace ? 0 : before + 1;
-  // A log named all_reduce_perf.log starts no test.
+  // The name of a log, all_reduce_perf.log, does not start a test.
   const bool is_program = end == word.size() || word.substr(end) == "," || word[end] == '"' ||
                           word[end] == '\'' || word[end] == ';' || word[end] == ':';
   return is_program && begin < mark ? word.substr(begin, end - begin) : std::string_view{};
@@ -41,15 +41,15 @@ struct Half {
 };
 
 struct Columns {
-  std::size_t count = 0;  // without that of timestamps; 0: no heading yet
+  std::size_t count = 0;  // without timestamp columns; 0: no heading yet
   std::size_t type = kNoPlace;
   std::size_t redop = kNoPlace;
   Half out_of_place = {};
   Half in_place = {};
-  bool is_cpu_time = false;      // -C 1
-  bool has_timestamps = false;   // -T: a date and a time behind each row
-  bool has_other_units = false;  // than microseconds
-  // Columns of one half; 0: the table has one half alone.
+  bool is_cpu_time = false;      // with -C 1
+  bool has_timestamps = false;   // with -T: a date and a time follow each row
+  bool has_other_units = false;  // other than microseconds
+  // Returns the number of columns of one half; 0 if the table has only one half.
   std::size_t half() const {
     const std::size_t us = out_of_place.us;
     const std::size_t other = in_place.us;
@@ -57,7 +57,7 @@ struct Columns {
   }
 };
 
-// Empty count: it is no heading of columns.
+// Returns an empty count if the line is not a heading of columns.
 Columns columns_of(std::string_view line, bool is_in_place_first) {
   std::vector<std::string_view> words = words_of(line.substr(line.find('#') + 1));
   const auto has = [&words](std::string_view word) {
@@ -99,7 +99,7 @@ Columns columns_of(std::string_view line, bool is_in_place_first) {
           .has_timestamps = has_timestamps};
 }
 
-// The longest run of blanks between two words.
+// Returns the length of the longest run of blanks between two words.
 std::size_t widest_gap(std::string_view line) {
   std::size_t widest = 0;
   for (std::size_t at = line.find_first_not_of(' '); at < line.size();) {
@@ -110,7 +110,7 @@ std::size_t widest_gap(std::string_view line) {
   return widest;
 }
 
-// A count of 0 or "N/A" is right; one that is no number is wrong.
+// A count of 0 or "N/A" means right results; a word that is not a number means wrong results.
 bool is_wrong(std::string_view word) {
   return word != "N/A" && !(number_of(word).value_or(NAN) < 1);
 }
@@ -161,7 +161,7 @@ class NcclTests : public LogFormat {
   }
 
  private:
-  // Also a row whose size is no number: "1M 262144 float sum -1 44.20 ..."
+  // Accepts a row whose size is not a number, too: "1M 262144 float sum -1 44.20 ..."
   bool is_like_row(const std::vector<std::string_view>& words) const {
     const auto numbers = std::ranges::count_if(
         words, [](std::string_view word) { return number_of(word).has_value(); });
@@ -171,7 +171,7 @@ class NcclTests : public LogFormat {
            (is_as_long && words[0].front() >= '0' && words[0].front() <= '9');
   }
 
-  // A row whose heading has been left out: size, count, type, operation, root, and two halves.
+  // Detects a row without its heading: size, count, type, operation, root, and two halves.
   static bool is_bare_row(const std::vector<std::string_view>& words) {
     constexpr std::size_t kBare = 13;
     if (words.size() != kBare || number_of(words[2]) || number_of(words[3])) {
@@ -191,7 +191,7 @@ class NcclTests : public LogFormat {
     is_in_place_first_ = false;
     command_.clear();
   }
-  // Before what can only be at the beginning of a test.
+  // Call it for a line that can only be at the beginning of a test.
   void begin_unless_new(std::size_t line) {
     if (!has_table() || !table().rows.empty() || table().is_failed) {
       begin_test(command_, line);
@@ -243,7 +243,8 @@ class NcclTests : public LogFormat {
     table().least_ranks = static_cast<int>(ranks);
   }
 
-  // "#  Rank  0 Group  0 Pid   7231 on    host-1 device  1 [0000:43:00] NVIDIA H100 80GB HBM3"
+  // Reads "#  Rank  0 Group  0 Pid   7231 on    host-1 device  1 [0000:43:00] NVIDIA H100 80GB
+  // HBM3".
   void read_rank(std::string_view text, const std::vector<std::string_view>& words) {
     constexpr double kMost = 1e6;
     const double rank = number_of(words[2]).value_or(-1);
@@ -270,7 +271,7 @@ class NcclTests : public LogFormat {
   void read_row(const LogLine& line, std::vector<std::string_view> words) {
     if (columns_.count == 0) {
       if (!is_bare_row(words)) {
-        return;  // what others print among it
+        return;  // output of other programs in between
       }
       begin_unless_new(line.number);
       columns_ = {.count = words.size(),
@@ -296,7 +297,7 @@ class NcclTests : public LogFormat {
     add(std::move(row));
   }
 
-  // The data type and the operation, which is "none" or blank without one.
+  // Returns the data type and the operation; "none" or blank means that there is no operation.
   std::string kind_in(const std::vector<std::string_view>& words) const {
     std::string kind;
     for (const std::size_t column : {columns_.type, columns_.redop}) {
@@ -307,7 +308,7 @@ class NcclTests : public LogFormat {
     return kind;
   }
 
-  // Some versions leave the operation or the root blank: the halves are the last columns.
+  // Some versions leave the operation or the root blank, so the halves are taken from the end.
   bool read_halves(const std::vector<std::string_view>& words, PrintedRow& row) {
     constexpr std::size_t kMostBlank = 2;
     if (words.size() + kMostBlank < columns_.count) {
@@ -319,10 +320,10 @@ class NcclTests : public LogFormat {
     return true;
   }
 
-  // Either half may be left blank: some tests can only be in place, or only out of place.
+  // Reads a row with one blank half: some tests run only in place, or only out of place.
   bool read_one_half(std::string_view line, const std::vector<std::string_view>& words,
                      PrintedRow& row) const {
-    constexpr std::size_t kBlankHalf = 24;  // signs
+    constexpr std::size_t kBlankHalf = 24;  // in characters
     const std::size_t half = columns_.half();
     if (half == 0 || words.size() + half + blank_ != columns_.count) {
       return false;
@@ -347,9 +348,9 @@ class NcclTests : public LogFormat {
     return time;
   }
 
-  std::string command_;  // the test that a command line named since the last heading
+  std::string command_;  // test named by a command line since the last heading
   Columns columns_ = {};
-  std::size_t blank_ = 0;  // columns that the rows of the table leave out
+  std::size_t blank_ = 0;  // columns that the table's rows leave out
   bool is_in_place_first_ = false;
 };
 
@@ -368,7 +369,7 @@ std::string text_in(const JsonNode& object, std::string_view key) {
   return value && value->is(JsonValue::Kind::text) ? value->text() : std::string();
 }
 
-// nccl-tests writes "false"; tools that copy its reports write false.
+// nccl-tests writes "false" as a string; tools that copy its reports write the literal false.
 bool is_false(const JsonNode& object, std::string_view key) {
   const auto value = object.find(key);
   return value && ((value->is(JsonValue::Kind::text) && value->text() == "false") ||
@@ -392,14 +393,14 @@ bool times_the_cpu(const JsonNode& result) {
   return half && half->is(JsonValue::Kind::object) && half->find("cpu_time").has_value();
 }
 
-// As NcclTests::kind_in().
+// Like NcclTests::kind_in().
 std::string kind_in(const JsonNode& result) {
   std::string kind = text_in(result, "type");
   const std::string operation = text_in(result, "redop");
   return operation.empty() || operation == "none" ? kind : kind + " " + operation;
 }
 
-// Returns the heading of the whole run: the test from its program, its ranks and devices.
+// Returns the heading of the whole run: the program's test, ranks and devices.
 PrintedTable json_heading(const JsonNode& document) {
   PrintedTable table{.line = 1};
   if (const auto arguments = document.find("args"); arguments && arguments->size() > 0) {

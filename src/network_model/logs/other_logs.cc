@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kBarrier = "of a barrier, which has no size";
 
-// The sizes of these are what one rank sends, or what one rank receives.
+// Returns true if the size is what one rank sends, or what one rank receives.
 bool is_of_parts(const std::optional<Collective>& collective) {
   return collective == Collective::all_gather || collective == Collective::all_to_all ||
          collective == Collective::gather || collective == Collective::scatter;
@@ -23,7 +23,7 @@ bool are_numbers(const std::vector<std::string_view>& words) {
                              [](std::string_view word) { return number_of(word).has_value(); });
 }
 
-// Appends a data type or an operation; "N/A" and "none": there is none.
+// Appends a data type or an operation, unless it is "N/A" or "none".
 void add_to_kind(std::string& kind, std::string_view word) {
   if (word != "N/A" && word != "none") {
     kind += (kind.empty() ? "" : " ") + std::string(word);
@@ -38,7 +38,7 @@ class Osu : public LogFormat {
   std::string_view name() const override { return "OSU micro-benchmarks"; }
   std::size_t heading_at(std::string_view line) const override { return line.find("# OSU "); }
 
-  // The tables do not say how many ranks there were, but the command above them may.
+  // The tables do not contain the number of ranks, but the command before them may.
   void see(std::string_view line) override {
     if (const int ranks = ranks_of_command(line); ranks > 0) {
       ranks_ = ranks;
@@ -55,7 +55,7 @@ class Osu : public LogFormat {
       kind_ = words[2].substr(0, words[2].find('.'));
     }
     if (line.text.find("Latency") != kNoPlace && line.text.find('(') != kNoPlace) {
-      has_other_unit_ = line.text.find("(us)") != line.text.find('(');  // the first one counts
+      has_other_unit_ = line.text.find("(us)") != line.text.find('(');  // the first unit counts
     }
     const bool has_size = table().collective != Collective::barrier;
     const std::size_t us = has_size ? 1 : 0;
@@ -70,7 +70,7 @@ class Osu : public LogFormat {
   }
 
  private:
-  // "mpirun -np 16 ./osu_allreduce -d cuda" -> 16; 0: it is no such command.
+  // Maps "mpirun -np 16 ./osu_allreduce -d cuda" to 16; 0 if it is not such a command.
   static int ranks_of_command(std::string_view line) {
     constexpr std::array<std::string_view, 5> kCounts = {"-n", "-np", "--np", "--ntasks", "-c"};
     if (line.find("osu_") == kNoPlace) {
@@ -82,7 +82,7 @@ class Osu : public LogFormat {
       const std::size_t equals = words[i].find('=');
       const std::string_view option = words[i].substr(0, equals);
       const bool is_count = std::ranges::find(kCounts, option) != kCounts.end() &&
-                            !(is_srun && option == "-c");  // CPUs of a task
+                            !(is_srun && option == "-c");  // -c of srun is the CPUs per task
       const std::string_view value = equals != kNoPlace     ? words[i].substr(equals + 1)
                                      : i + 1 < words.size() ? words[i + 1]
                                                             : std::string_view{};
@@ -93,7 +93,8 @@ class Osu : public LogFormat {
     return 0;
   }
 
-  // "# OSU MPI-CUDA Allreduce Latency Test v7.2": the words between the library and "Latency".
+  // Reads "# OSU MPI-CUDA Allreduce Latency Test v7.2": the words between the library and
+  // "Latency".
   void read_title(std::string_view title, std::size_t line) {
     std::vector<std::string_view> words = words_of(title);
     std::string test;
@@ -116,8 +117,8 @@ class Osu : public LogFormat {
   }
 
   std::string kind_;
-  bool has_other_unit_ = false;  // than microseconds
-  int ranks_ = 0;                // that the last command says; 0: none has since the last table
+  bool has_other_unit_ = false;  // other than microseconds
+  int ranks_ = 0;                // from the latest command; 0: no command since the last table
 };
 
 //   Collective:             Allreduce
@@ -176,8 +177,9 @@ class Ucc : public LogFormat {
     add(std::move(row));
   }
 
-  // Versions differ in whose size a bandwidth counts. No factor of a whole comes to 1, nor to 2
-  // where each byte goes twice: from there on it is that of a part, ranks - 1.
+  // Versions differ in the size that a bandwidth counts. The factor of a whole vector is always
+  // below 1, or below 2 if each byte moves twice. A factor from there on belongs to one part: ranks
+  // - 1.
   void read_factor(double factor) {
     const bool can_be_part =
         is_of_parts(table().collective) || table().collective == Collective::reduce_scatter;
@@ -187,7 +189,7 @@ class Ucc : public LogFormat {
   }
 
   std::string kind_;
-  bool has_other_unit_ = false;  // than microseconds
+  bool has_other_unit_ = false;  // other than microseconds
 };
 
 //   datatype: float32
@@ -262,7 +264,7 @@ class Intel : public LogFormat {
 
   std::string kind_;
   std::size_t columns_ = 0;
-  std::size_t us_ = kNoPlace;  // the column of the mean time
+  std::size_t us_ = kNoPlace;  // column of the mean time
 };
 
 }  // namespace

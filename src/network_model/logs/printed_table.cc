@@ -30,7 +30,7 @@ std::string short_number(double value) {
   return {text.data(), end.ptr};
 }
 
-// busbw / algbw as in nccl-tests; for UCC's part counts, busbw / (size / time).
+// Returns busbw / algbw as in nccl-tests; for UCC's part counts, busbw / (size / time).
 double bus_factor(Collective collective, int ranks, bool is_of_part) {
   const double part = (ranks - 1.0) / ranks;
   const double all = is_of_part ? ranks : 1.0;
@@ -48,7 +48,7 @@ double bus_factor(Collective collective, int ranks, bool is_of_part) {
   }
 }
 
-// Returns the rank count with this factor; 0: there is none, or every count has it.
+// Returns the rank count with this factor; 0 if there is none, or if every count has it.
 int ranks_of_factor(Collective collective, double factor, bool is_of_part) {
   const bool is_reduce = collective == Collective::all_reduce;
   const double ranks = is_of_part ? factor + 1 : is_reduce ? 2 / (2 - factor) : 1 / (1 - factor);
@@ -59,7 +59,7 @@ bool has_bandwidths(const PrintedTime& time) {
   return time.algbw && time.busbw && *time.algbw > 0;
 }
 
-// The bandwidths of one table, as a witness of the number of ranks.
+// Determines the number of ranks from the bandwidths of one table.
 class Bandwidths {
  public:
   Bandwidths(Collective collective, const PrintedTable& table)
@@ -83,7 +83,7 @@ class Bandwidths {
       return std::abs(*time->busbw - factor * *time->algbw) <= most_off;
     });
   }
-  // The only count that all agree with; 0: none, or several.
+  // Returns the only rank count that agrees with all bandwidths; 0 if there is none, or several.
   int ranks() const {
     if (!can_tell()) {
       return 0;
@@ -137,7 +137,7 @@ struct Listed {
   int all = 0;
   int most_times = 0;
   int groups = 0;
-  int of_group = 0;  // 0: there is one group, or they differ
+  int of_group = 0;  // 0: one group, or groups of different size
   bool is_whole = false;
 };
 
@@ -197,9 +197,9 @@ bool is_time(const std::optional<double>& us) {
   return us && *us >= cost::kLeastPointUs && *us <= cost::kMostPointUs;
 }
 
-// Returns whether size, time and bandwidth can belong to one measurement.
+// Returns true if size, time and bandwidth can belong to one measurement.
 bool agrees(const PrintedTime& time, double bytes) {
-  constexpr double kBytesPerUs = 1e3;  // of 1 GB/s
+  constexpr double kBytesPerUs = 1e3;  // at 1 GB/s
   if (!time.us || !time.algbw || *time.us <= 0) {
     return true;
   }
@@ -232,7 +232,7 @@ class Collector {
  public:
   explicit Collector(const LogQuestion& question) : question_(question) {}
 
-  // Returns the problem; empty: none.
+  // Returns the problem; empty if there is none.
   std::string add(const PrintedTable& table) {
     const auto rows = static_cast<std::int64_t>(table.rows.size());
     if (table.rows.empty()) {
@@ -271,7 +271,7 @@ class Collector {
   }
 
  private:
-  // "float sum, half max and 3 others"
+  // Returns "float sum, half max and 3 others".
   static std::string listed(const std::set<std::string>& kinds) {
     constexpr std::size_t kMostNamed = 4;
     std::string text;
@@ -348,7 +348,7 @@ class Collector {
 
   LogQuestion question_;
   BenchmarkLog log_;
-  std::map<Collective, std::set<std::string>> kinds_;  // of the rows that are used
+  std::map<Collective, std::set<std::string>> kinds_;  // of the used rows
 };
 
 }  // namespace
@@ -385,7 +385,7 @@ std::optional<double> number_of(std::string_view word) {
     return std::nullopt;
   }
   if (error == std::errc::result_out_of_range) {
-    return std::strtod(std::string(word).c_str(), nullptr);  // infinity, or 0
+    return std::strtod(std::string(word).c_str(), nullptr);  // infinity or 0
   }
   return error == std::errc() ? std::optional(value) : std::nullopt;
 }

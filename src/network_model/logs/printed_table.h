@@ -1,4 +1,4 @@
-// Tables that benchmarks print, whatever their format, and what is taken from them.
+// Printed benchmark tables in any format, and the points taken from them.
 //
 // The readers of the formats (nccl_log.h, other_logs.h) fill PrintedTable. points_of() decides
 // which rows count, and among how many ranks they were measured.
@@ -24,7 +24,7 @@ struct PrintedTime {
   std::optional<double> us = {};
   std::optional<double> algbw = {};
   std::optional<double> busbw = {};
-  bool is_wrong = false;  // the results were checked, and some are wrong
+  bool is_wrong = false;  // results were checked, and some are wrong
 };
 
 struct PrintedRow {
@@ -33,29 +33,30 @@ struct PrintedRow {
   std::string kind = {};  // data type and operation: "float sum"; empty: not printed
   PrintedTime out_of_place = {};
   PrintedTime in_place = {};
-  std::string flaw = {};  // why it cannot count, as Account says it; empty: none
+  std::string flaw = {};  // why the row cannot count, for Account; empty: it can
 };
 
 struct PrintedTable {
-  std::string test = {};  // "alltoall_perf"; empty: the log does not say it
+  std::string test = {};  // "alltoall_perf"; empty: not in the log
   std::optional<Collective> collective = {};
   std::size_t line = 0;
-  std::map<int, int> ranks = {};   // how often each rank is listed
-  std::map<int, int> groups = {};  // how many ranks each group has
+  std::map<int, int> ranks = {};   // number of times that each rank is listed
+  std::map<int, int> groups = {};  // ranks per group
   std::set<std::string> devices = {};
-  int least_ranks = 0;                 // of one process, by its arguments
-  int ranks_said = 0;                  // 0: as listed
-  bool is_size_of_part = false;        // sizes are of one rank's part, and a rank has one of each
-  bool is_bandwidth_of_part = false;   // bandwidths count one part, which goes to ranks - 1
-  bool is_bandwidth_loose = false;     // what the bandwidths count differs between versions
-  std::optional<bool> is_failed = {};  // by the line at the end
+  int least_ranks = 0;                 // of one process, from its arguments
+  int ranks_said = 0;                  // as printed; 0: use the list
+  bool is_size_of_part = false;        // sizes are those of one rank's part, and a rank has one
+                                       // part per rank
+  bool is_bandwidth_of_part = false;   // bandwidths count one part, which goes to ranks - 1 ranks
+  bool is_bandwidth_loose = false;     // versions differ in what the bandwidths count
+  std::optional<bool> is_failed = {};  // from the last line
   std::vector<PrintedRow> rows = {};
 };
 
 // The user's information about a log that lacks it.
 struct LogQuestion {
   std::optional<Collective> collective = {};
-  int ranks = 0;  // 0: nothing
+  int ranks = 0;  // 0: not given
 };
 
 struct BenchmarkLog {
@@ -68,7 +69,8 @@ struct BenchmarkLog {
 Parsed<BenchmarkLog> points_of(const std::string& source, const std::vector<PrintedTable>& tables,
                                const LogQuestion& question);
 
-// A whole word that is a number ("1e+06", "nan"); one beyond a double is infinite.
+// Parses a whole word as a number ("1e+06", "nan"); a number beyond the range of double is
+// infinite.
 std::optional<double> number_of(std::string_view word);
 
 }  // namespace unisono::network_model

@@ -1,4 +1,4 @@
-// The items that actors wait for, in the engine for shared links.
+// Tracks the items that actors wait for, in the engine for shared links.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@ class AwaitedItems {
   // Keeps the reference.
   explicit AwaitedItems(const Play& play);
 
-  // Returns true if the item comes after one that has not ended; end() then names the actor.
-  // Otherwise its entry is no earlier than their ends.
+  // Returns true if the item must wait for another item that has not ended; end() later returns the
+  // actor. Otherwise moves `entry` to the end of the latest item before it.
   bool holds_up(int actor, std::uint32_t item, Moment& entry);
-  // An actor has ended an item; the actors that can go on.
+  // Records that an actor has ended an item. Returns the actors that can continue.
   std::vector<int> end(int actor, std::uint32_t item, const Moment& moment);
 
  private:
-  // An item that others come after, or what one rank has of it.
+  // An item that other items wait for, or one rank's part of such an item.
   struct Awaited {
     std::size_t actors_left = 1;
     Moment end = {};
     std::vector<int> waiting = {};  // actors
   };
-  // The progress of the predecessors of an item, for all of its ranks: the first so many of the
-  // list have ended, the last of them at `end`.
+  // How many of an item's predecessors have ended, in list order and for all ranks of the item, and
+  // when the last of them ended.
   struct Gate {
     std::size_t ended = 0;
     Moment end = {};

@@ -19,7 +19,7 @@ void BlockMaker::add_message(PlayBlock& block, int from, int to, const Load& loa
   MessageCost cost{.bytes = load.sent,
                    .reduce_us = (load.reduced * options_.gamma_us_per_byte + coding_us) * slowness};
   if (message.is_local()) {
-    cost.reduce_us += coding_us * slowness;  // it rounds: encodes, and decodes
+    cost.reduce_us += coding_us * slowness;  // rounding encodes and decodes
   } else {
     message.path = paths_.find(sender, receiver);
     const Path& path = paths_.path(message.path);

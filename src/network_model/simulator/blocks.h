@@ -1,4 +1,4 @@
-// The blocks of operations: their messages and costs.
+// Makes the blocks of operations: their messages and costs.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,13 @@ class BlockMaker {
   // `actors`: the actors of the item, by the ranks of the schedule.
   PlayBlock block_of(const CompactSchedule& schedule, std::size_t phase, double bytes,
                      const std::vector<int>& actors) const;
-  // A part of a phase alone.
+  // Makes one part of a phase.
   PlayBlock part_of(const CompactSchedule& schedule, std::size_t phase, int part, double bytes,
                     const std::vector<int>& actors) const;
   PlayBlock block_of(const Schedule& schedule, double bytes, const std::vector<int>& actors) const;
 
  private:
-  // The bytes of a message. Coded messages are coded at both ends.
+  // The bytes of a message. Encoded messages cost coding time at both ends.
   struct Load {
     double sent = 0;
     double reduced = 0;

@@ -18,7 +18,7 @@ std::unique_ptr<const MadeBlock> BlocksAhead::make(std::size_t index) {
 std::unique_ptr<const MadeBlock> BlocksAhead::next() {
   std::unique_ptr<const MadeBlock> made = ahead_.valid() ? ahead_.get() : make(next_);
   if (++next_ < item_.block_count()) {
-    // If no thread is available, the block is made when it is asked for.
+    // If no thread is available, the block is made on request.
     ahead_ = std::async(std::launch::async | std::launch::deferred,
                         [this, index = next_] { return make(index); });
   }

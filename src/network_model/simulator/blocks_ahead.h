@@ -1,6 +1,6 @@
-// Makes the blocks of a source for the engine for shared links: each with its paths and orders, in
-// a thread of its own while those before it are played. To find paths takes about as long as to
-// play.
+// Makes the blocks of a source for the engine for shared links, each with its paths and orders.
+// Another thread makes the next block while the current one is played, because finding paths takes
+// about as long as playing.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class BlocksAhead {
   const PathTable& paths_;
   OrderMaker orders_;
   std::size_t next_ = 0;
-  std::future<std::unique_ptr<const MadeBlock>> ahead_;  // whose end waits for it
+  std::future<std::unique_ptr<const MadeBlock>> ahead_;  // its destructor waits for the thread
 };
 
 }  // namespace unisono::network_model

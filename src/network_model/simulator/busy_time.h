@@ -1,6 +1,6 @@
-// The time that a rank has moved data: the union of the intervals in which its sending and its
-// receiving ports were busy. The intervals of one side begin in the order of time, but one side may
-// be far ahead of the other.
+// The time in which a rank moved data: the union of the intervals in which its sending or receiving
+// ports were busy. The intervals of one side begin in time order, but one side may be far ahead of
+// the other.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class BusyTime {
     }
     std::vector<Interval>& mine = open_[side].list;
     if (!mine.empty() && mine.back().end >= begin) {
-      // With several ports, intervals of one side overlap.
+      // With several ports, the intervals of one side overlap.
       sum_ += std::max(0.0, end - mine.back().end);
       mine.back().end = std::max(end, mine.back().end);
     } else {
@@ -30,7 +30,7 @@ class BusyTime {
     meet();
   }
 
-  // Equal steps took `periods` periods; open intervals advance with them.
+  // Accounts for `periods` equal periods that were skipped; the open intervals advance with them.
   void shift(double added_us, double offset_us) {
     sum_ += added_us;
     for (Open& side : open_) {
@@ -49,7 +49,7 @@ class BusyTime {
     double end = 0;
   };
 
-  // The intervals that may still overlap: from `first` on.
+  // The intervals that may still overlap others: from `first` on.
   struct Open {
     std::vector<Interval> list;
     std::size_t first = 0;
@@ -74,7 +74,7 @@ class BusyTime {
       overlap_ += overlap(a.front(), b.front());
       (a.front().end < b.front().end ? a : b).pop();
     }
-    // An interval that ends before the other side's first one begins meets nothing.
+    // An interval that ends before the first interval of the other side overlaps nothing.
     while (a.size() > 1 && b.size() > 0 && a.front().end <= b.front().begin) {
       a.pop();
     }

@@ -22,7 +22,8 @@ TEST(EventQueue, OfEqualTimesTheFirstMadeComesFirst) {
                                      1, 3, 5, 7, 9, 11, 13, 15, 17, 19}));
 }
 
-// An end that moves comes once, at its last time, and behind what had that time before.
+// The end of a flight that moves occurs once, at its last time, and after earlier events of that
+// time.
 TEST(EventQueue, AFlightHasOneEnd) {
   EventQueue queue;
   queue.move_end(3, 10);
@@ -35,7 +36,7 @@ TEST(EventQueue, AFlightHasOneEnd) {
   EXPECT_EQ(queue.next_us(), 6);
   EXPECT_EQ(queue.pop().subject, 4);
   EXPECT_TRUE(queue.empty());
-  queue.move_end(3, 1);  // the slot of a flight is used again
+  queue.move_end(3, 1);  // the slot of an ended flight is used again
   EXPECT_EQ(queue.pop().subject, 3);
   EXPECT_TRUE(queue.empty());
 }

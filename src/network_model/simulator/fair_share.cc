@@ -8,12 +8,12 @@
 namespace unisono::network_model {
 namespace {
 
-// Levels this near are the same: sums of rates are rounded.
+// Levels within this factor are equal, because sums of rates are rounded.
 constexpr double kEqual = 1 + 1e-12;
 
 }  // namespace
 
-// A link is looked at again.
+// Marks a link, so that the pass examines it.
 void FairShare::touch(int link) {
   PassOfLink& pass = passes_[as_size(link)];
   if (!pass.touched) {
@@ -91,7 +91,7 @@ void FairShare::begin(int flow, std::span<const int> links, std::span<const doub
 void FairShare::leave(int link, int flow, double now_us) {
   SharedLink& state = links_[as_size(link)];
   if (--state.users == 0) {
-    state.load = 0;  // without what was rounded
+    state.load = 0;  // discards rounding errors
     state.level = kNever;
     state.busy_us += now_us - state.since_us;
     return;
@@ -120,7 +120,7 @@ void FairShare::end(int flow, double now_us, double bytes) {
     state.bytes += bytes * share;
     leave(way.links[i], flow, now_us);
   }
-  if (found.state != State::kept) {  // it came and went without a rate
+  if (found.state != State::kept) {  // began and ended without ever having a rate
     changed_.erase(std::find(changed_.begin(), changed_.end(), flow));
     found.state = State::kept;
   } else if (found.is_new) {
@@ -171,7 +171,7 @@ const std::vector<int>& FairShare::settle() {
 // is piecewise linear.
 double FairShare::level_when_full(int link) const {
   const SharedLink& state = links_[as_size(link)];
-  double level = kNever;  // no more than this can be right of what was found with it
+  double level = kNever;  // upper limit on any correct level; kNever: not searched yet
   while (true) {
     double left = state.capacity;
     double open = 0;
@@ -192,7 +192,8 @@ double FairShare::level_when_full(int link) const {
       }
     });
     if (level == kNever) {
-      // All that others hold back were taken to have their rates: a level that is too low, or none.
+      // Assumes that all flows held back elsewhere have their rates: the resulting level is too
+      // low, or there is none.
       const bool has_room = left >= state.capacity * (1 - kEqual);
       const double found = open > 0 ? std::max(level_, left / open) : level_;
       if (open > 0 ? most_held <= found : has_room) {
@@ -209,7 +210,7 @@ double FairShare::level_when_full(int link) const {
   }
 }
 
-// Gives the links that were touched their turns; false: no link has one.
+// Queues the links that were touched; returns false if no link has a turn.
 bool FairShare::queue_touched() {
   for (const int link : touched_) {
     PassOfLink& pass = passes_[as_size(link)];
@@ -251,7 +252,7 @@ void FairShare::raise() {
   }
 }
 
-// The link is full at this level: none of its flows has more.
+// The link is full at this level: its flows get no more than this.
 void FairShare::fill(int link) {
   links_[as_size(link)].level = level_;
   passes_[as_size(link)].filled = pass_;
@@ -270,8 +271,8 @@ void FairShare::fill(int link) {
   });
 }
 
-// The link was full at this level, and no longer is: its flows may have more, and it has its next
-// turn when it is full again.
+// The link was full at this level, and no longer is: its flows may get more, and its next turn
+// comes when it is full again.
 void FairShare::release(int link) {
   links_[as_size(link)].level = kNever;
   touch(link);

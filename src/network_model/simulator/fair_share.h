@@ -23,16 +23,16 @@
 
 namespace unisono::network_model {
 
-// The single cache line that a flow needs of each of its links.
+// The data of a link that every flow over it needs: one cache line.
 struct alignas(64) SharedLink {
   double capacity = 0;
   double load = 0;  // sum of its flows' rates, each as if alone
-  // The first user; the other users are in FairShare::others_.
+  // Number of users. The first user is stored here, the others are in FairShare::others_.
   std::uint32_t users = 0;
   int first_flow = 0;
   double first_share = 0;
-  double level = std::numeric_limits<double>::infinity();  // the rate of the flows that it limits
-  double since_us = 0;                                     // time since which it has users
+  double level = std::numeric_limits<double>::infinity();  // rate of the flows that it limits
+  double since_us = 0;                                     // since when it has users
   double busy_us = 0;
   double bytes = 0;
 
@@ -58,16 +58,16 @@ class FairShare {
   }
 
   // Starts a flow over `links`, at least one; `flow` is a small number chosen by the caller.
-  // `shares` gives the part of the flow on each link; empty: the whole flow. The links must stay
-  // valid until the flow ends. Rates are correct after settle().
+  // `shares` gives the flow's share on each link; empty: the whole flow on each. The links must
+  // stay valid until the flow ends. Rates are correct after settle().
   void begin(int flow, std::span<const int> links, std::span<const double> shares = {},
              double now_us = 0);
   // Ends a flow after this many bytes.
   void end(int flow, double now_us = 0, double bytes = 0);
-  // Computes the rates again; returns the flows that are new or whose rate has changed.
+  // Computes the rates again; returns the flows that are new or whose rate changed.
   const std::vector<int>& settle();
   double rate(int flow) const { return flows_[static_cast<std::size_t>(flow)].rate; }
-  // Accounts for a transfer that had a link to itself for a while, without being a flow.
+  // Accounts for a transfer that had a link to itself for a while without being a flow.
   void pass_by(int link, double bytes, double busy_us);
   LinkUse use(int link) const;
 
@@ -79,7 +79,7 @@ class FairShare {
     double share = 1;
   };
   enum class State : std::uint8_t { kept, open, fixed };  // kept: the rate has not changed
-  // Small, because it is used most.
+  // Kept small, because this is the most used type.
   struct Flow {
     double rate = 0;
     int bottleneck = -1;

@@ -37,17 +37,17 @@ TEST(FairShare, EqualFlowsShareEqually) {
   EXPECT_EQ(rates({12}, {{0}, {0}, {0}}), (std::vector<double>{4, 4, 4}));
 }
 
-// The parking lot: one flow over all links, one over each.
+// The parking lot: one flow over all links, and one flow over each link.
 TEST(FairShare, ParkingLot) {
   EXPECT_EQ(rates({10, 10, 10}, {{0, 1, 2}, {0}, {1}, {2}}), (std::vector<double>{5, 5, 5, 5}));
 }
 
-// Link 0 (10) has three flows, one of which is held to 1 by link 1: the other two share 9.
+// Link 0 (10) has three flows. Link 1 holds one of them to 1, and the other two share 9.
 TEST(FairShare, WhatOneCannotUseGoesToTheOthers) {
   EXPECT_EQ(rates({10, 1}, {{0}, {0}, {0, 1}}), (std::vector<double>{4.5, 4.5, 1}));
 }
 
-// Bertsekas and Gallager, figure 6.17 in spirit: levels 1/3, 2/3, 1.
+// Similar to Bertsekas and Gallager, figure 6.17: levels 1/3, 2/3, 1.
 TEST(FairShare, SeveralLevels) {
   const std::vector<double> found = rates({1, 1, 1, 2}, {{0}, {1, 2}, {1}, {1}, {2, 3}});
   const std::vector<double> wanted = {1, 1.0 / 3, 1.0 / 3, 1.0 / 3, 2.0 / 3};
@@ -56,7 +56,7 @@ TEST(FairShare, SeveralLevels) {
   }
 }
 
-// A flow that goes over two links by halves fills both.
+// A flow that goes over two links by halves fills both links.
 TEST(FairShare, PartsOfAFlowTakePartsOfLinks) {
   FairShare shares({10, 10});
   const std::vector<int> both = {0, 1};
@@ -67,14 +67,16 @@ TEST(FairShare, PartsOfAFlowTakePartsOfLinks) {
   EXPECT_DOUBLE_EQ(shares.rate(0), 20);
   shares.begin(1, first);
   shares.settle();
-  EXPECT_DOUBLE_EQ(shares.rate(0), 20.0 / 3);  // 1.5 of the first link is asked for
+  EXPECT_DOUBLE_EQ(shares.rate(0), 20.0 / 3);  // the demand on the first link is 1.5 times a flow's
+                                               // rate
   EXPECT_DOUBLE_EQ(shares.rate(1), 20.0 / 3);
   shares.end(0);
   EXPECT_EQ(shares.settle(), (std::vector<int>{1}));
   EXPECT_DOUBLE_EQ(shares.rate(1), 10);
 }
 
-// By the definition alone: raises all open flows by the same small steps of what still fits.
+// Computes rates from the definition alone: raises all open flows in small equal steps until
+// nothing more fits.
 std::vector<double> naive(const std::vector<double>& capacities, const Routes& routes) {
   std::vector<double> result(routes.size(), 0);
   std::vector<bool> open(routes.size(), true);
@@ -108,8 +110,8 @@ std::vector<double> naive(const std::vector<double>& capacities, const Routes& r
   return result;
 }
 
-// Flows come and go in any order, one by one or several at once; the rates are always those of the
-// naive solver, which knows nothing of what was before, and those that change are told.
+// Starts and ends flows in any order, one by one or several at once. Expects the rates of the naive
+// solver, which has no memory, and a report of each flow whose rate changed.
 class Crowd {
  public:
   explicit Crowd(unsigned seed) : random_(seed), capacities_(12) {
@@ -165,7 +167,7 @@ class Crowd {
   std::optional<FairShare> shares_;
   std::deque<std::vector<int>> routes_;
   std::vector<int> present_;
-  std::map<int, double> known_;  // the rate that was told last
+  std::map<int, double> known_;  // latest reported rate
 };
 
 TEST(FairShare, IsTheNaiveSolutionWhateverCameBefore) {
@@ -201,8 +203,8 @@ std::vector<int> sorted(std::vector<int> flows) {
   return flows;
 }
 
-// Link 1 has room for both flows as long as each has no more than what its other link lets it have;
-// with a third one it is full before, and afterwards has room again.
+// Link 1 has room for both flows as long as each has no more than the rate that its other link
+// allows. A third flow fills the link earlier; when it ends, the link has room again.
 TEST(FairShare, ALinkThatWasCrowdedHoldsNobodyBack) {
   const Routes routes = {{0, 1}, {1, 2}, {1}};
   FairShare shares({4, 7, 3});
@@ -221,7 +223,7 @@ TEST(FairShare, ALinkThatWasCrowdedHoldsNobodyBack) {
   EXPECT_EQ(shares.rate(1), 3);
 }
 
-// Bytes and time with at least one flow.
+// Counts bytes, and the time with at least one flow.
 TEST(FairShare, KnowsWhatALinkWasUsedFor) {
   const Routes routes = {{0, 1}, {1}};
   const std::vector<double> halves = {0.5};
@@ -238,7 +240,7 @@ TEST(FairShare, KnowsWhatALinkWasUsedFor) {
   EXPECT_DOUBLE_EQ(shares.use(1).busy_us, 6);
 }
 
-// A flow takes the place of another with the same way: nobody else has another rate.
+// A flow replaces another one with the same links: no other flow changes its rate.
 TEST(FairShare, ToldAreOnlyFlowsWhoseRatesChange) {
   const Routes routes = {{0, 1}, {1, 2}, {2}, {0, 1}};
   FairShare shares({6, 8, 12});

@@ -8,7 +8,7 @@
 namespace unisono::network_model {
 namespace {
 
-// Phases where to follow both ports of every rank would take most of the time.
+// Returns true if tracking both ports of every rank would take most of the time.
 bool has_long_phases(const Play& play) {
   constexpr std::int64_t kManyMessages = 4096;
   return std::any_of(play.items.begin(), play.items.end(), [](const PlayItem& item) {
@@ -223,7 +223,7 @@ Moment FixedRates::send(const Step& step, std::size_t index, const Moment& ready
   return end;
 }
 
-// Messages for which a link has no room do not have the rates that they would have alone.
+// If a link has no room for its messages, they do not have the rates that they would have alone.
 void FixedRates::watch(const PlayMessage& message, LinkWatch::Flow flow) {
   const Path& path = paths_.path(message.path);
   const std::span<const double> shares = paths_.shares(path);
@@ -233,7 +233,7 @@ void FixedRates::watch(const PlayMessage& message, LinkWatch::Flow flow) {
   }
 }
 
-// A local reduction goes through the receiving port; a copy costs nothing.
+// A local reduction uses the receiving port; a copy costs nothing.
 Moment FixedRates::reduce_locally(int actor, double reduce_us, const Moment& ready) {
   if (reduce_us <= 0) {
     return ready;

@@ -1,7 +1,7 @@
 // The engine for links that carry one message at a time: rates never change, so the times of
 // messages follow from the previous messages, in the order of the schedule. Every rank has one
-// stream. If it is not certain that messages do not share links, the engine checks for this, and
-// gives up when messages meet.
+// stream. If messages might share links, the engine watches for this, and gives up when messages
+// meet.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +24,12 @@ class FixedRates {
 
   FixedRates(const Play& play, const PathTable& paths, const SimulationOptions& options,
              Links links = Links::alone);
-  // Nothing if links are watched, and one may have had no room for what flowed over it at once.
+  // Returns nothing if links are watched and a link may have been overloaded at some time.
   std::optional<SimulationResult> run() &&;
 
  private:
-  // One side of an actor. Ports are kept sorted by when they are free; `began` is when the last
-  // message did.
+  // One side of all actors. Each actor's ports are sorted by the time at which they become free;
+  // `began` is the start of its latest message.
   struct Side {
     std::vector<Moment> free = {};  // `ports` for each actor
     std::vector<double> began = {};
@@ -53,7 +53,7 @@ class FixedRates {
   void play_needs(const Step& step);
   void play_steps(Step step);
   void end_step(const Step& step);
-  // The flows that take part in a block, each once.
+  // The actors and ranks that take part in a block, each once.
   struct Party {
     std::vector<int> senders = {};
     std::vector<int> receivers = {};
@@ -83,13 +83,13 @@ class FixedRates {
   const SimulationOptions& options_;
   std::size_t ports_;
   std::optional<LinkWatch> watch_;
-  std::vector<Moment> now_;     // of each actor: its items so far are done
-  std::map<int, Moment> ends_;  // of the items that others come after
-  OwnEnds<Moment> own_ends_;    // of these on single ranks
+  std::vector<Moment> now_;     // by actor: end of its items so far
+  std::map<int, Moment> ends_;  // by item, for items that others wait for
+  OwnEnds<Moment> own_ends_;    // likewise, by item and rank
   Side out_;
   Side in_;
-  std::vector<Moment> received_;  // by each actor, in the steps before
-  std::vector<Moment> arrived_;   // at each actor in this step, or before
+  std::vector<Moment> received_;  // by actor, in earlier steps
+  std::vector<Moment> arrived_;   // by actor, in this step or earlier ones
   RankUse use_;
   Before before_;
   SimulationResult result_;

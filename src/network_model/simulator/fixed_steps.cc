@@ -1,5 +1,5 @@
-// The part of the engine for links that are alone with each message that plays steps which repeat,
-// and knows when the rest of them need not be played.
+// The part of the engine for unshared links that plays repeated steps, and detects when the rest of
+// them need not be played.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -51,7 +51,7 @@ double FixedRates::most_apart_us(const Party& party) const {
   return most;
 }
 
-// All that the last step has changed changes `periods` times more in the same way.
+// Repeats the changes of the last step `periods` more times.
 void FixedRates::move_on(const Party& party, double period_us, double periods) {
   const double offset = period_us * periods;
   for (std::size_t i = 0; i < party.senders.size(); ++i) {
@@ -71,7 +71,7 @@ void FixedRates::move_on(const Party& party, double period_us, double periods) {
   }
 }
 
-// A rank's sends in a step do not wait for data that it receives in the same step.
+// The sends of a step do not wait for data that their ranks receive in the same step.
 void FixedRates::end_step(const Step& step) {
   const PlayBlock& block = *step.block;
   if (!block.ends_step) {
@@ -89,7 +89,7 @@ void FixedRates::end_step(const Step& step) {
 }
 
 // Detects steady steps. If every message of a step ends later than in the previous step by the same
-// time, all further steps do the same, and need not be played.
+// time, all further steps behave alike and need not be played.
 void FixedRates::play_steps(Step step) {
   const PlayBlock& block = *step.block;
   const auto messages = static_cast<double>(block.messages.size());
@@ -98,7 +98,7 @@ void FixedRates::play_steps(Step step) {
       options_.extrapolate && options_.jitter <= 0 && ports_ == 1 && !watch_ && block.repeats > 2;
   const Party party = may_skip ? party_of(block) : Party{};
   before_.end_us.assign(block.messages.size(), 0);
-  double steady = 0;  // how many steps
+  double steady = 0;  // number of steady steps so far
   for (; step.number < block.repeats && !have_met(); ++step.number) {
     const bool was_steady = steady > 0;
     if (may_skip && was_steady) {
@@ -119,7 +119,7 @@ void FixedRates::play_steps(Step step) {
     end_step(step);
     result_.simulated += messages;
     check_limit(result_.simulated, options_, false);
-    constexpr double kRounding = 4e-15;  // of sums of times
+    constexpr double kRounding = 4e-15;  // relative, of sums of times
     steady = step.number > 0 && most - least <= kRounding * before_.end_us.front() ? steady + 1 : 0;
     const double period_us = (least + most) / 2;
     if (may_skip && was_steady && steady > 0 &&

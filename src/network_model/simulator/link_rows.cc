@@ -13,7 +13,7 @@ std::size_t place_of(int index) {
   return static_cast<std::size_t>(index);
 }
 
-// The links at one side of a device, as far as they can be in a row.
+// The links of one direction at a device, as far as they can be in a row.
 struct Side {
   std::array<int, 2> links = {kNone, kNone};
   bool has_more = false;
@@ -45,7 +45,8 @@ std::vector<DeviceLinks> links_of_devices(const Topology& topology) {
   return device_links;
 }
 
-// The only link of the side that does not join the neighbour; none if there are none or several.
+// Returns the only link of the side that does not join the neighbour; none if there is no such
+// link, or several.
 int only_one(const Topology& topology, const Side& side, int neighbour) {
   int only = kNone;
   for (const int link : side.links) {
@@ -81,7 +82,7 @@ std::vector<int> first_of_rows(const Topology& topology) {
   std::vector<int> first(topology.links.size(), kNone);
   for (std::size_t i = 0; i < first.size(); ++i) {
     int link = static_cast<int>(i);
-    // A row that has no first link is a circle, on no way between ranks.
+    // A row without a first link is a circle, which no route between ranks uses.
     for (std::size_t steps = 0; before[place_of(link)] != kNone && steps < first.size(); ++steps) {
       link = first[place_of(before[place_of(link)])] != kNone
                  ? first[place_of(before[place_of(link)])]

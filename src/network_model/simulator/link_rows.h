@@ -1,6 +1,6 @@
-// Links in a row: a device without a rank that has no more than two neighbours passes on all that
-// comes to it (a NIC between a GPU and its switch), so what flows over one link flows over the
-// next. One link can stand for such a row, with the least bandwidth of them.
+// Links in a row: a device without a rank and with at most two neighbours forwards everything that
+// it receives (a NIC between a GPU and its switch), so the traffic of one link flows over the next.
+// One link with the least bandwidth of the row can represent all of them.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace unisono::network_model {
 
-// By link: the first link of its row, which is the link itself if no other precedes it. Every route
-// with one link of a row has all of them.
+// Returns, by link, the first link of its row; a link that no other precedes is itself the first.
+// Every route over one link of a row uses all of them.
 std::vector<int> first_of_rows(const Topology& topology);
 
 }  // namespace unisono::network_model

@@ -19,7 +19,7 @@ std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
 
-// a - b - c - d, ranks on a and d.
+// a - b - c - d, with ranks on a and d.
 Topology line() {
   Topology topology;
   for (const char* name : {"a", "b", "c", "d"}) {
@@ -33,7 +33,7 @@ Topology line() {
 }
 
 TEST(LinkRows, ALineIsOneRowEachWay) {
-  // Links of a pair are next to each other: to the right 0, 2, 4, to the left 1, 3, 5.
+  // The two links of a pair have consecutive numbers: 0, 2, 4 to the right, 1, 3, 5 to the left.
   EXPECT_EQ(first_of_rows(line()), (std::vector<int>{0, 5, 0, 5, 0, 5}));
 }
 

@@ -1,6 +1,7 @@
-// Detects whether messages, each at the rate that it has alone, ever meet on a link without room
-// for all of them. They come in the order of the schedule, which is not that of time: a link keeps
-// the last few, and a message that begins before forgotten ones have ended counts as meeting them.
+// Detects whether messages, each at the rate that it has alone, ever meet on a link that lacks the
+// bandwidth for all of them. Messages arrive in schedule order, which is not time order: a link
+// keeps the latest few, and a message that begins before forgotten ones have ended counts as
+// meeting them.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +24,9 @@ class LinkWatch {
   explicit LinkWatch(std::span<const double> capacities)
       : capacities_(capacities), place_(capacities.size(), kNone) {}
 
-  // Returns true if some link may have had no room.
+  // Returns true if some link may have been overloaded.
   bool have_met() const { return met_; }
-  // false: the link may have no room for it.
+  // Returns false if the link may lack bandwidth for the flow.
   bool add(int link, const Flow& flow) {
     const auto number = static_cast<std::size_t>(link);
     if (place_[number] == kNone) {

@@ -17,7 +17,7 @@ TEST(LinkWatch, FlowsAtTheSameTimeNeedRoom) {
   LinkWatch watch(capacities);
   EXPECT_TRUE(watch.add(0, {.begin_us = 5, .end_us = 8, .bytes_per_us = 10}));
   EXPECT_TRUE(watch.add(0, {.begin_us = 8, .end_us = 9, .bytes_per_us = 10}));
-  EXPECT_TRUE(watch.add(0, {.begin_us = 1, .end_us = 5, .bytes_per_us = 10}));  // an earlier one
+  EXPECT_TRUE(watch.add(0, {.begin_us = 1, .end_us = 5, .bytes_per_us = 10}));  // earlier in time
   EXPECT_FALSE(watch.have_met());
   EXPECT_FALSE(watch.add(0, {.begin_us = 4, .end_us = 6, .bytes_per_us = 1}));
   EXPECT_TRUE(watch.have_met());
@@ -36,7 +36,7 @@ TEST(LinkWatch, WhatItHasForgottenMayBeMet) {
   EXPECT_TRUE(watch.add(0, {.begin_us = 16, .end_us = 18, .bytes_per_us = 10}));
 }
 
-// Watching links and computing shares give the same times.
+// The engine that watches links and the engine that shares them compute the same times.
 TEST(LinkWatch, GivesTheTimesOfTheOtherEngine) {
   int watched = 0;
   int met = 0;
@@ -75,7 +75,8 @@ TEST(LinkWatch, GivesTheTimesOfTheOtherEngine) {
   EXPECT_GT(met, 50);
 }
 
-// 216 ranks with six ports, whose messages never meet: events are not played one by one.
+// 216 ranks with six ports, whose messages never meet: the simulator does not play events one by
+// one.
 TEST(LinkWatch, ARingOnATorusSharesNoLinks) {
   const Topology topology = *make_preset("torus:x=6,y=6,z=6").value;
   const Algorithm& ring = *find_algorithm(Collective::all_reduce, "ring");

@@ -13,14 +13,14 @@ struct Moment {
   double reduce_us = 0;
   double compute_us = 0;
   std::int64_t messages = 0;
-  std::int64_t record = -1;  // of the last message of the chain, if it is kept
+  std::int64_t record = -1;  // last message of the chain, if recorded
 
   void wait_for(const Moment& other) {
     if (other.time_us > time_us) {
       *this = other;
     }
   }
-  // `periods` times as far on as from `before` to here.
+  // Returns this moment advanced by `periods` more differences like the one from `before` to it.
   Moment further(const Moment& before, double period_us, double periods) const {
     Moment moment = *this;
     moment.time_us += period_us * periods;

@@ -1,5 +1,5 @@
-// The simulator on a flat one-port network is the one-port model: closed formulas, the cost of
-// every schedule, lower bounds; compact forms are what they stand for.
+// On a flat one-port network the simulator matches the one-port model: closed formulas, the cost of
+// every schedule, and lower bounds. Compact forms match their written-out forms.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ TEST_P(OnePort, TakesWhatTheFormulaSaysAndNotLessThanTheBound) {
   });
 }
 
-// The engine that plays events, on the same network.
+// Compares with the engine that plays events, on the same network.
 TEST_P(OnePort, BothEnginesAgree) {
   for (const int ranks : {1, 2, 3, 5, 8, 13, 16}) {
     const Shape shape{.ranks = ranks};
@@ -144,7 +144,8 @@ bool has_long_phases(const Algorithm& algorithm, const Shape& shape) {
                      [](const CompactPhase& phase) { return phase.steps > 16; });
 }
 
-// Skipping steady steps changes nothing: against every step played, written out, and by events.
+// Skipping steady steps changes nothing: compares with playing every step, with the written-out
+// form, and with the event engine.
 TEST(Steady, IsExact) {
   const Topology topology = *make_preset("rail_optimised:nodes=32").value;
   const Topology cores = *make_preset("fat_tree:hosts=128,ports=8").value;

@@ -31,9 +31,10 @@ class OpenBlocks {
     std::vector<BlockOrder> orders = {};
     std::vector<OpenBlock> open = {};
   };
-  using Kept = std::shared_ptr<const KeptBlocks>;  // shared by items that are alike
+  using Kept = std::shared_ptr<const KeptBlocks>;  // shared by equal items
 
-  // Returns the blocks of an item that keeps them. Keeps references to them and to the paths.
+  // Returns the opened blocks of an item that stores its blocks. Keeps references to the blocks and
+  // the paths.
   static Kept keep(const PlayItem& item, const PathTable& paths);
 
   explicit OpenBlocks(Kept kept);
@@ -44,7 +45,7 @@ class OpenBlocks {
   ~OpenBlocks();
 
   std::size_t count() const { return count_; }
-  // REQUIRES: the cursors of some actor have not left it, or a message holds it.
+  // REQUIRES: some actor has a cursor that has not left the block, or a message holds it.
   const OpenBlock& at(std::size_t index) {
     return kept_ != nullptr ? kept_->open[index] : made(index).open;
   }
@@ -54,26 +55,26 @@ class OpenBlocks {
     }
   }
   std::size_t open_count() const { return kept_ != nullptr ? count_ : made_.size(); }
-  // The owner, or a cursor, has finished with it.
+  // Reports that a holder or a cursor has finished with the block.
   void leave(std::size_t index);
 
  private:
   struct Made {
     std::unique_ptr<const MadeBlock> block;
-    OpenBlock open = {};    // of it
-    std::size_t users = 0;  // cursors that have not left it, and messages
+    OpenBlock open = {};    // view of `block`
+    std::size_t users = 0;  // cursors that have not left it yet, and messages that hold it
   };
   Made& made(std::size_t index);
 
   Kept kept_;
   std::size_t count_;
-  std::size_t cursors_ = 0;             // that come to each block
-  std::unique_ptr<BlocksAhead> ahead_;  // of a source
-  std::deque<Made> made_;               // which stay where they are
-  std::size_t first_ = 0;               // of those made
+  std::size_t cursors_ = 0;             // cursors that visit each block
+  std::unique_ptr<BlocksAhead> ahead_;  // for a source
+  std::deque<Made> made_;               // a deque, because blocks must not move
+  std::size_t first_ = 0;               // index of the first block in `made_`
 };
 
-// A place in the lists of one actor.
+// A position in the message lists of one actor.
 class Cursor {
  public:
   enum class Way : std::uint8_t { sends, receives };
@@ -104,7 +105,7 @@ class Cursor {
   void settle();
 
   const OpenBlock* open_ = nullptr;
-  std::uint32_t message_ = 0;  // at the place
+  std::uint32_t message_ = 0;  // at the current position
   Way way_ = Way::sends;
   std::size_t block_ = 0;
   std::int64_t step_ = 0;

@@ -18,7 +18,8 @@
 namespace unisono::network_model {
 namespace {
 
-// Blocks of a step in which each of three ranks sends to the next one; says which were asked for.
+// Makes blocks of a step in which each of three ranks sends to the next one. Records which blocks
+// were requested.
 class CountingSource : public BlockSource {
  public:
   explicit CountingSource(std::size_t blocks) : blocks_(blocks) {}
@@ -46,7 +47,7 @@ class CountingSource : public BlockSource {
   std::size_t blocks_;
   PlayBlock block_;
   std::vector<bool> meeting_;
-  std::mutex mutex_;  // blocks are made by other threads
+  std::mutex mutex_;  // other threads make blocks
   std::vector<std::size_t> asked_;
 };
 
@@ -73,7 +74,7 @@ struct Opened {
 TEST(OpenBlocks, AreMadeWhenTheFirstComesAndDroppedWhenTheLastHasLeft) {
   Opened opened(4);
   EXPECT_EQ(opened.blocks.open_count(), 1U);
-  EXPECT_LE(opened.source->asked().size(), 2U);  // the next one is made while this one is played
+  EXPECT_LE(opened.source->asked().size(), 2U);  // the next block is made while this one is played
   for (int block = 0; block < 3; ++block) {
     opened.cursors.front().advance();
   }
@@ -84,7 +85,7 @@ TEST(OpenBlocks, AreMadeWhenTheFirstComesAndDroppedWhenTheLastHasLeft) {
     opened.cursors[i].advance();
   }
   EXPECT_EQ(opened.blocks.open_count(), 3U);
-  EXPECT_EQ(opened.source->asked().size(), 4U);  // none is made twice
+  EXPECT_EQ(opened.source->asked().size(), 4U);  // each is made only once
 }
 
 // Makes the second block while an actor is at the first one.
@@ -136,8 +137,8 @@ TEST(OpenBlocks, AMessageHoldsItsBlock) {
 }
 
 // An operation takes the same protocol however its steps are divided into blocks. With an odd
-// number of ranks one rests in each part, so that the busiest ranks of the parts do more together
-// than any rank.
+// number of ranks one rank is idle in each part, so that the busiest ranks of the parts together do
+// more than any single rank.
 TEST(OpenBlocks, AStepInPartsTakesTheProtocolOfTheWholeStep) {
   const Topology topology = *make_preset("dgx_h100:nodes=2").value;
   const Algorithm* algorithm = find_algorithm(Collective::all_to_all, "pairwise");
@@ -159,7 +160,7 @@ TEST(OpenBlocks, AStepInPartsTakesTheProtocolOfTheWholeStep) {
       parts.push_back(maker.part_of(schedule, 0, part, bytes, actors));
       of_parts.add(parts.back());
       ProtocolChoice choice = of_parts;
-      early = early || !choice.is_certain(8) ? early : choice.choose(8);  // 8 messages of each rank
+      early = early || !choice.is_certain(8) ? early : choice.choose(8);  // 8 messages per rank
     }
     ASSERT_EQ(early.value_or(of_whole.choose()), of_whole.choose()) << bytes;
     found_early += early ? 1 : 0;

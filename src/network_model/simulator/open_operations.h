@@ -1,4 +1,4 @@
-// The operations that actors are in, for the engine for shared links.
+// The operations that actors currently take part in, for the engine for shared links.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,10 @@ namespace unisono::network_model {
 
 struct OpenOperation {
   OpenBlocks blocks;
-  // By block and message, where blocks have needs.
+  // Open needs by block and message, for blocks that have needs.
   std::vector<std::vector<std::uint32_t>> open_needs = {};
-  std::vector<std::vector<std::uint8_t>> copied = {};  // local copies that are done
+  std::vector<std::vector<std::uint8_t>> copied = {};  // completed local copies, by block and
+                                                       // message
   std::size_t actors_left = 0;
 };
 
@@ -26,9 +27,10 @@ class OpenOperations {
   // Keeps the references.
   OpenOperations(const Play& play, const PathTable& paths) : play_(play), paths_(paths) {}
 
-  // Returns the operation of an item, from its first actor on. It does not move.
+  // Returns the operation of an item; the first actor to enter creates it. The reference stays
+  // valid until the last actor leaves.
   OpenOperation& enter(std::uint32_t item);
-  // An actor is through with it.
+  // Reports that an actor has finished the operation.
   void leave(std::uint32_t item);
 
  private:
@@ -36,8 +38,9 @@ class OpenOperations {
 
   const Play& play_;
   const PathTable& paths_;
-  std::map<std::uint32_t, OpenOperation> open_;                              // by item
-  std::map<const void*, std::weak_ptr<const OpenBlocks::KeptBlocks>> kept_;  // by blocks
+  std::map<std::uint32_t, OpenOperation> open_;  // by item
+  // By the address of the blocks.
+  std::map<const void*, std::weak_ptr<const OpenBlocks::KeptBlocks>> kept_;
 };
 
 }  // namespace unisono::network_model

@@ -24,16 +24,16 @@ class Lists {
   std::vector<std::uint32_t> values_;
 };
 
-// Actors are counted by their place in the item here.
+// The messages of a block by actor. Actors are numbered by their position in the item.
 struct BlockOrder {
   Lists sends = {};
   Lists receives = {};                             // and local reductions
   Lists copies = {};                               // local, at no cost
-  Lists needed_by = {};                            // per message: those that need it
-  std::vector<std::int64_t> received_before = {};  // in earlier steps, by actor
+  Lists needed_by = {};                            // by message: the messages that need it
+  std::vector<std::int64_t> received_before = {};  // by actor, in earlier steps
 };
 
-// Orders of the blocks of an item, one after the other.
+// Makes the orders of an item's blocks, in block order.
 class OrderMaker {
  public:
   explicit OrderMaker(const std::vector<int>& actors);
@@ -45,9 +45,9 @@ class OrderMaker {
   }
 
   int first_actor_ = 0;
-  std::vector<std::uint32_t> places_;   // of actors in the item
-  std::vector<std::int64_t> received_;  // so far, by place
-  std::vector<std::int64_t> before_;    // the step
+  std::vector<std::uint32_t> places_;   // position of each actor in the item
+  std::vector<std::int64_t> received_;  // by position, so far
+  std::vector<std::int64_t> before_;    // by position, before the step
 };
 
 }  // namespace unisono::network_model

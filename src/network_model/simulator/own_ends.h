@@ -1,5 +1,4 @@
-// Per-rank values of items that have rank-by-rank successors: one value for each rank of these
-// items, in one array.
+// Values by item and rank, in one array, for items whose successors wait rank by rank.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +26,7 @@ class OwnEnds {
     values_.resize(ranks_.size());
   }
 
-  // nullptr: the rank is not in the item, or nothing waits for its part of the item.
+  // Returns nullptr if the rank is not in the item, or if nothing waits for its part of the item.
   Value* find(std::size_t item, int rank) {
     const auto begin = ranks_.begin() + static_cast<std::ptrdiff_t>(first_[item]);
     const auto end = ranks_.begin() + static_cast<std::ptrdiff_t>(first_[item + 1]);
@@ -38,8 +37,8 @@ class OwnEnds {
   }
 
  private:
-  std::vector<std::size_t> first_;  // of each item's ranks, and one more
-  std::vector<int> ranks_;          // rising, in each item
+  std::vector<std::size_t> first_;  // by item: offset of its first rank; one more at the end
+  std::vector<int> ranks_;          // ascending within each item
   std::vector<Value> values_;
 };
 

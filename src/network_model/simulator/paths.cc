@@ -18,7 +18,7 @@ int device_named(const Topology& topology, std::string_view name) {
   return found == topology.devices.end() ? -1 : static_cast<int>(found - topology.devices.begin());
 }
 
-// Returns true if it is the other device, or inside of it.
+// Returns true if the device is `whole` or inside it.
 bool is_part_of(const Topology& topology, int device, int whole) {
   while (device >= 0 && device != whole) {
     device = topology.devices[static_cast<std::size_t>(device)].inside;

@@ -19,38 +19,39 @@ namespace unisono::network_model {
 
 struct MessageCost {
   double overhead_us = 0;
-  double latency_us = 0;  // of the links
+  double latency_us = 0;  // sum over the links
   double bytes = 0;
   double reduce_us = 0;
 
   bool operator==(const MessageCost&) const = default;
 };
 
-// An actor is one stream of one rank. There may be tens of millions of messages, most of which have
-// equal costs.
+// A message between two actors; an actor is one stream of one rank. There may be tens of millions
+// of messages, most of which have equal costs.
 struct PlayMessage {
-  int from = 0;  // actors; from == to: local, through no port but that of reductions
+  int from = 0;  // actors; from == to: local, using only the reducing port
   int to = 0;
   int path = 0;
-  std::uint32_t cost = 0;  // in the block
+  std::uint32_t cost = 0;  // index in the block
 
   bool is_local() const { return from == to; }
 };
 
-// One step, repeated, or a part of a step. Either `needs` lists the earlier messages of the block
-// for which each message waits; or the senders wait for all that they have received before, or for
+// A repeated step, or a part of a step. Either `needs` lists the earlier messages of the block for
+// which each message waits, or the senders wait for all that they have received before, or for
 // nothing.
 struct PlayBlock {
   int phase = 0;
   std::int64_t repeats = 1;
   bool waits = false;
   bool has_needs = false;
-  // For a step with several blocks: the number of its earlier messages, and whether it ends here.
+  // For a step with several blocks: how many of its messages are in earlier blocks, and whether it
+  // ends with this block.
   std::size_t before = 0;
   bool ends_step = true;
   std::vector<PlayMessage> messages = {};
   std::vector<MessageCost> costs = {};
-  std::vector<std::uint32_t> first_need = {};  // per message, and one more
+  std::vector<std::uint32_t> first_need = {};  // by message; one more at the end
   std::vector<std::uint32_t> needs = {};
 
   const MessageCost& cost_of(const PlayMessage& message) const { return costs[message.cost]; }
@@ -74,7 +75,7 @@ struct PlayBlock {
   }
 };
 
-// Blocks that are not kept: there would be too many messages.
+// Blocks that are made on request, because there are too many messages to store.
 class BlockSource {
  public:
   BlockSource() = default;
@@ -84,26 +85,29 @@ class BlockSource {
 
   struct Size {
     std::int64_t repeats = 1;
-    std::int64_t messages = 0;  // that are sent, in one step
+    std::int64_t messages = 0;  // sent in one step
   };
   virtual std::size_t count() const = 0;
   virtual Size size(std::size_t index) const = 0;
   // Makes the next block with the paths of its messages, and drops the previous block and its
-  // paths. One thread at a time; no other thread may read paths meanwhile (blocks_ahead.h).
+  // paths. Only one thread at a time may call it, and no other thread may read paths meanwhile
+  // (blocks_ahead.h).
   virtual const PlayBlock& block(std::size_t index) = 0;
-  // Links with messages, of all blocks, that have neither the sender nor the receiver in common.
+  // Returns, by link, whether it carries messages, of any blocks, that share neither the sender nor
+  // the receiver.
   virtual const std::vector<bool>& meeting() = 0;
 };
 
 struct PlayItem {
   std::vector<int> actors = {};
-  std::vector<double> compute_us = {};  // per actor; empty for an operation
-  double launch_us = 0;                 // with what the protocol takes to start
-  const Protocol* protocol = nullptr;   // of the topology; nullptr: it has none
-  std::vector<int> after = {};          // items that have ended on all ranks before this one begins
-  std::vector<int> after_own = {};      // that each rank has itself ended, if it is in them
-  std::shared_ptr<const std::vector<PlayBlock>> blocks = {};  // shared by items that are alike
-  std::shared_ptr<BlockSource> source = {};                   // instead of blocks
+  std::vector<double> compute_us = {};  // by actor; empty for an operation
+  double launch_us = 0;                 // including the start-up time of the protocol
+  const Protocol* protocol = nullptr;   // of the topology; nullptr if it has none
+  std::vector<int> after = {};          // items that must end on all ranks before this one begins
+  std::vector<int> after_own = {};      // items that each rank itself must end first, if it is in
+                                        // them
+  std::shared_ptr<const std::vector<PlayBlock>> blocks = {};  // shared by equal items
+  std::shared_ptr<BlockSource> source = {};                   // used instead of `blocks`
 
   bool is_operation() const { return blocks != nullptr || source != nullptr; }
   std::size_t block_count() const { return source != nullptr ? source->count() : blocks->size(); }
@@ -130,10 +134,10 @@ struct Play {
   }
 
   std::vector<int> rank_of_actor = {};
-  std::vector<double> late_us = {};  // of each actor
+  std::vector<double> late_us = {};  // by actor
   std::vector<PlayItem> items = {};
-  std::vector<bool> is_awaited = {};      // by item: another one comes after it
-  std::vector<bool> is_own_awaited = {};  // by item: so it is for single ranks
+  std::vector<bool> is_awaited = {};      // by item: another item waits for it
+  std::vector<bool> is_own_awaited = {};  // by item: another item waits for it rank by rank
 };
 
 }  // namespace unisono::network_model

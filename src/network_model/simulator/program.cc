@@ -169,7 +169,7 @@ class Maker {
     return protocol;
   }
 
-  // Counts the messages of an operation that may be.
+  // Decides whether to stream the blocks of an operation. If so, counts its messages.
   bool is_streamed(const WorkItem& item) {
     if (workload_.items.size() != 1 || item.compact == nullptr) {
       return false;
@@ -201,8 +201,8 @@ class Maker {
   PathTable& paths_;
   RankSet met_;
   Play play_;
-  std::int64_t messages_ = 0;     // of the different operations
-  std::vector<double> slowness_;  // of ranks
+  std::int64_t messages_ = 0;     // over the different operations
+  std::vector<double> slowness_;  // by rank
   std::vector<double> late_us_;
   std::map<int, std::vector<int>> actors_;  // by stream and rank
   struct Known {

@@ -1,4 +1,5 @@
-// A workload made ready to play: messages with their costs, in the order in which ports take them.
+// Prepares a workload for playing: messages with their costs, in the order in which ports take
+// them.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +11,15 @@
 
 namespace unisono::network_model {
 
-// Errors: Error(usage) for ranks that are not there. The blocks of a single operation with many
-// messages (SimulationOptions) are made when they are asked for.
+// Errors: Error(usage) for ranks that do not exist. The blocks of a single operation with many
+// messages (SimulationOptions) are made on request.
 Play make_play(const Workload& workload, const SimulationOptions& options, PathTable& paths);
 
-// Throws Error(usage) for more messages than the limit, with an estimate of the time: messages that
-// share links take thirty times as long.
+// Throws Error(usage) if there are more messages than the limit, with an estimate of the time.
+// Messages that share links take thirty times as long.
 void check_limit(double messages, const SimulationOptions& options, bool shared);
 
-// A factor from 1 to 1 + jitter, always the same for the same message.
+// Returns a factor from 1 to 1 + jitter, always the same for the same message.
 double jitter_factor(const SimulationOptions& options, std::uint64_t item, std::uint64_t step,
                      std::uint64_t message);
 

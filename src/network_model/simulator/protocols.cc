@@ -14,7 +14,7 @@ double transfer_us(const PlayMessage& message, double bytes, const PathTable& pa
   return message.is_local() || rate <= 0 ? 0 : bytes / rate;
 }
 
-// Returns the most messages that follow from each other.
+// Returns the length of the longest dependency chain.
 double longest_chain(const PlayBlock& block) {
   std::vector<int> depth(block.messages.size(), 0);
   int longest = 0;
@@ -63,7 +63,8 @@ void ProtocolChoice::add_senders(const PlayBlock& block) {
   }
 }
 
-// The messages of one repeat that a rank sends one after the other, of the busiest one.
+// Returns the largest number of messages, and the longest transfer time, that one rank sends in one
+// repeat.
 ProtocolChoice::Chain ProtocolChoice::busiest_sender() {
   Chain busiest;
   for (const std::size_t sender : sending_) {
@@ -77,7 +78,7 @@ ProtocolChoice::Chain ProtocolChoice::busiest_sender() {
   return busiest;
 }
 
-// Overhead, latency and reductions are the same under all protocols.
+// Overhead, latency and reductions are equal under all protocols.
 const Protocol* ProtocolChoice::quickest(double messages) const {
   const Protocol* quickest = nullptr;
   double least = HUGE_VAL;

@@ -1,4 +1,4 @@
-// The protocol of a topology that an operation takes, and the resulting cost of its messages.
+// Chooses the protocol of a topology for an operation, and applies its cost to the messages.
 #pragma once
 
 #include <vector>
@@ -9,18 +9,19 @@
 namespace unisono::network_model {
 
 // Chooses the protocol under which the blocks of an operation, alone on the topology, would end
-// first. The estimate knows the longest chain of messages and the busiest rank, and no links that
-// are shared.
+// first. The estimate uses the longest chain of messages and the busiest rank, and ignores sharing
+// of links.
 class ProtocolChoice {
  public:
   // Keeps the reference.
   explicit ProtocolChoice(const PathTable& paths);
 
-  // A block of the operation, before apply().
+  // Adds a block of the operation; call it before apply().
   void add(const PlayBlock& block);
-  // nullptr if there are no protocols. Call it after all blocks have been added.
+  // Returns nullptr if there are no protocols. Call it after all blocks have been added.
   const Protocol* choose() { return choose(sum_.messages); }
-  // As early as it is certain, where so many messages come one after the other in all blocks.
+  // Chooses as soon as the choice is certain. `messages`: the number of messages in sequence in all
+  // blocks.
   const Protocol* choose(double messages);
   // Returns true if no more blocks are needed: more bytes only favour the protocol with the highest
   // bandwidth.
@@ -32,17 +33,17 @@ class ProtocolChoice {
   // The sequential part of an operation, for any protocol.
   struct Chain {
     double messages = 0;
-    double transfer_us = 0;  // at the full bandwidth
+    double transfer_us = 0;  // at full bandwidth
   };
   void add_senders(const PlayBlock& block);
   Chain busiest_sender();
   const Protocol* quickest(double messages) const;
 
   const PathTable& paths_;
-  std::vector<Chain> senders_;        // of a step, by actor; empty chains between steps
+  std::vector<Chain> senders_;        // of the current step, by actor; empty between steps
   std::vector<std::size_t> sending_;  // actors with a chain
-  double begun_us_ = 0;               // the longest transfer of them
-  Chain sum_;                         // of steps that have ended
+  double begun_us_ = 0;               // the longest transfer among them
+  Chain sum_;                         // over the steps that have ended
   const Protocol* chosen_ = nullptr;
 };
 

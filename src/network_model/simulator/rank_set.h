@@ -11,7 +11,7 @@ class RankSet {
  public:
   explicit RankSet(int ranks) : met_(static_cast<std::size_t>(ranks)) {}
 
-  // False: it was there.
+  // Returns false if the rank was already in the set.
   bool add(int rank) {
     const bool is_new = !met_[static_cast<std::size_t>(rank)];
     met_[static_cast<std::size_t>(rank)] = true;

@@ -12,8 +12,8 @@ namespace unisono::network_model {
 
 class RankUse {
  public:
-  // Exact: while any port of a rank is busy. Else only how long each of its ports is, which takes
-  // less to follow.
+  // `exact`: measures the time in which any port of a rank is busy. Otherwise measures only the
+  // busy time of each port, which costs less.
   RankUse(std::size_t ranks, bool exact) : exact_(exact), ranks_(ranks) {}
 
   bool is_exact() const { return exact_; }
@@ -22,7 +22,7 @@ class RankUse {
       of(rank).busy.add(side, begin_us, end_us);
     }
   }
-  // All messages of a rank on one side.
+  // Adds all messages of a rank on one side.
   void add_all(int rank, BusyTime::Side side, double us) {
     (side == BusyTime::sending ? of(rank).sending_us : of(rank).receiving_us) += us;
   }

@@ -12,7 +12,7 @@ std::string field(const char* name, double value) {
   return std::string("\"") + name + "\": " + json_number(value);
 }
 
-// `make(i)` for each row, in an array with a row a line.
+// Writes an array with one row per line; `make(i)` returns row i.
 template <typename Make>
 std::string rows(const char* name, std::size_t count, const Make& make) {
   std::string text = std::string("  \"") + name + "\": [";

@@ -1,5 +1,5 @@
-// The part of the engine that knows operations: which messages may start, and when a rank continues
-// with its next item.
+// The part of the engine that handles operations: which messages may start, and when a rank
+// continues with its next item.
 #include "network_model/simulator/shared_rates.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void SharedRates::run_tasks() {
   }
 }
 
-// `entry` is now: the actor's previous work has ended.
+// REQUIRES: `entry` is now, because the actor's previous work has ended.
 void SharedRates::begin_item(int index) {
   ActorState& actor = actors_[at(index)];
   if (actor.next == actor.items.size()) {
@@ -73,7 +73,7 @@ void SharedRates::end_item(int index, const Moment& moment) {
   begin_item(index);
 }
 
-// A compute step has ended, or an operation begins.
+// Ends a compute step, or begins an operation.
 void SharedRates::enter(int index) {
   ActorState& actor = actors_[at(index)];
   const std::uint32_t item = actor.item;
@@ -125,7 +125,7 @@ bool SharedRates::is_ready(const ActorState& sender, const PlayBlock& block) {
                      [needed](std::int64_t receive) { return receive >= needed; });
 }
 
-// Starts the actor's next sends, as far as possible.
+// Starts as many of the actor's next sends as possible.
 void SharedRates::try_send(int index, const Moment& trigger) {
   ActorState& sender = actors_[at(index)];
   while (sender.inside && !sender.sends.at_end() && sender.sending < options_.ports) {
@@ -145,7 +145,7 @@ void SharedRates::try_send(int index, const Moment& trigger) {
   }
 }
 
-// Starts the actor's next receive, if it is a local reduction or its sender is ready.
+// Starts the actor's next receive if it is a local reduction or its sender is ready.
 void SharedRates::try_receive(int index, const Moment& trigger) {
   ActorState& receiver = actors_[at(index)];
   if (!receiver.inside || receiver.receives.at_end() ||
@@ -175,7 +175,7 @@ void SharedRates::copy(const Task& task) {
   }
 }
 
-// Other items may wait for the data that `message` has brought to an actor.
+// Notifies the messages that wait for the data that `message` has brought to an actor.
 void SharedRates::satisfy(int index, std::size_t block, std::uint32_t message,
                           const Moment& moment) {
   const ActorState& receiver = actors_[at(index)];
@@ -190,7 +190,7 @@ void SharedRates::satisfy(int index, std::size_t block, std::uint32_t message,
     const PlayMessage& ready = played.messages[next];
     const ActorState& actor = actors_[at(ready.from)];
     if (!actor.inside || actor.item != item) {
-      continue;  // it will look when it enters
+      continue;  // the actor checks when it enters
     }
     if (!ready.is_local()) {
       add_task(Task::Kind::send, ready.from, moment);

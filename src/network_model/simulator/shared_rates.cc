@@ -88,7 +88,7 @@ void SharedRates::handle(const EventQueue::Event& event) {
   }
 }
 
-// Flows whose rate has changed end at another time.
+// Moves the ends of the flows whose rate has changed.
 void SharedRates::settle_rates() {
   for (const int slot : shares_.settle()) {
     ActiveTransfer& transfer = transfers_[slot];
@@ -100,7 +100,7 @@ void SharedRates::settle_rates() {
   }
 }
 
-// The message at the cursor, which belongs to the actor.
+// Starts a transfer of the message at the cursor, which belongs to the actor.
 int SharedRates::new_transfer(ActorState& actor, const Cursor& cursor) {
   const int slot = transfers_.take();
   const OpenBlock& open = cursor.open();

@@ -1,7 +1,7 @@
-// The engine for links that messages share: plays events through in the order of time.
+// The engine for links that messages share: plays events in time order.
 //
-// What happens at one time is handled first, then the rates of the flows that it touches are found
-// again. Times that differ by rounding alone count as one.
+// All events of one time are handled first, then the rates of the affected flows are computed
+// again. Times that differ only by rounding count as equal.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class SharedRates {
   SimulationResult run() &&;
 
  private:
-  // Something that may now be possible, because of `trigger`. Done one after the other, not by
-  // calls within calls: a chain of them may be as long as there are ranks.
+  // Something that `trigger` may have made possible. Tasks run from a queue instead of nested
+  // calls, because a chain of them may be as long as the number of ranks.
   struct Task {
     enum class Kind : std::uint8_t { send, receive, copy } kind = Kind::send;
     int actor = 0;
@@ -37,7 +37,7 @@ class SharedRates {
   void handle(const EventQueue::Event& event);
   void settle_rates();
 
-  // shared_items.cc: what may start, and what comes after it.
+  // Implemented in shared_items.cc: starts work, and continues after it.
   void run_tasks();
   void add_task(Task::Kind kind, int actor, const Moment& trigger) {
     tasks_.push_back({.kind = kind, .actor = actor, .trigger = trigger});
@@ -52,7 +52,7 @@ class SharedRates {
   void satisfy(int index, std::size_t block, std::uint32_t message, const Moment& moment);
   void leave_if_done(int index);
 
-  // shared_rates.cc: messages under way.
+  // Implemented in shared_rates.cc: the messages in transit.
   void start(int index, const Moment& trigger);
   void start_reduction(int index, const Moment& trigger);
   void begin_flow(int slot);

@@ -13,13 +13,13 @@
 
 namespace unisono::network_model {
 
-// The events at one time, in the order of time.
+// The pending events in time order.
 class EventQueue {
  public:
   enum class Kind : std::uint8_t { begin, entry, flow_begin, flow_end, reduced };
   struct Event {
     double time_us = 0;
-    std::uint64_t number = 0;  // of equal times, the one that was made first comes first
+    std::uint64_t number = 0;  // orders equal times: first made, first out
     Kind kind = Kind::entry;
     int subject = 0;  // an actor or a flight
 
@@ -29,7 +29,7 @@ class EventQueue {
   };
 
   void push(double time_us, Kind kind, int subject);
-  // A flight has one end, which may move.
+  // Moves the only end of a flight.
   void move_end(int transfer, double time_us);
   bool empty() const { return events_.empty(); }
   double next_us() const { return events_.front().time_us; }
@@ -41,17 +41,17 @@ class EventQueue {
   void sink(std::size_t place, const Event& event);
 
   static constexpr std::size_t kNone = SIZE_MAX;
-  std::vector<Event> events_;      // a heap of four branches
-  std::vector<std::size_t> ends_;  // of flights: the places of their ends
+  std::vector<Event> events_;      // a heap with four branches
+  std::vector<std::size_t> ends_;  // by flight: position of its end in the heap
   std::uint64_t next_number_ = 0;
 };
 
-// The time that each rank moves data, computes, or does either.
+// Measures the time in which each rank moves data, computes, or does either.
 class RankClock {
  public:
   explicit RankClock(std::size_t ranks) : ranks_(ranks) {}
 
-  // A rank begins (1) or ends (-1) something.
+  // Records that a rank begins (1) or ends (-1) something.
   void move(int rank, int change, bool computing, double now_us) {
     State& state = ranks_[static_cast<std::size_t>(rank)];
     count(state.active, state.active_since_us, state.active_us, change, now_us);
@@ -62,7 +62,7 @@ class RankClock {
   void add_computing(int rank, double us) {
     ranks_[static_cast<std::size_t>(rank)].computing_us += us;
   }
-  // REQUIRES: nothing is under way.
+  // REQUIRES: nothing is in progress.
   std::vector<RankTimes> uses(double end_us) const {
     std::vector<RankTimes> uses;
     for (const State& rank : ranks_) {
@@ -97,49 +97,51 @@ class RankClock {
   std::vector<State> ranks_;
 };
 
-// An item that an actor takes, and its place there.
+// An item of an actor, and the actor's position in it.
 struct Turn {
   std::uint32_t item = 0;
   std::uint32_t place = 0;
 };
 
-// Frequently used members come first.
+// The state of an actor. Frequently used members come first.
 struct alignas(64) ActorState {
-  bool inside = false;     // of the operation `item`
+  bool inside = false;     // has entered the operation `item`
   std::uint32_t item = 0;  // items[next].item
   int sending = 0;
   OpenOperation* operation = nullptr;
   Cursor receives = {};
-  std::vector<std::int64_t> receiving = {};  // the numbers of what is on the way, counted from 0
+  std::vector<std::int64_t> receiving = {};  // numbers of the messages in transit to it, counted
+                                             // from 0
   Cursor sends = {};
   std::int64_t received_begun = 0;
-  std::size_t place = 0;  // in that item
+  std::size_t place = 0;  // position in that item
   std::int64_t copies_left = 0;
-  Moment last = {};   // the latest end of what it took part in
-  Moment entry = {};  // of the item
+  Moment last = {};   // latest end of the messages it took part in
+  Moment entry = {};  // when it entered the item
   std::vector<Turn> items = {};
-  std::size_t next = 0;  // of `items`
+  std::size_t next = 0;  // index in `items`
 };
 
-// A message under way. What its begin and its end ask for comes first, and is not looked up again.
+// A message in transit. The members that its begin and end need come first, so that they need not
+// be looked up again.
 struct ActiveTransfer {
   int from = 0;  // actors
   int to = 0;
   double bytes = 0;
   double reduce_us = 0;
   double left_bytes = 0;
-  double since_us = 0;  // `left_bytes` is as of then
+  double since_us = 0;  // time at which `left_bytes` was computed
   double rate = 0;
   std::span<const int> links = {};
   std::span<const double> shares = {};  // PathList::shares()
   bool flowing = false;
   const OpenBlock* open = nullptr;
   std::size_t block = 0;
-  std::uint32_t message = 0;  // in the block
+  std::uint32_t message = 0;  // index in the block
   std::uint32_t item = 0;
   std::int64_t step = 0;
   std::int64_t receive_number = 0;
-  Moment moment = {};  // of its start, then of its end
+  Moment moment = {};  // its start, later its end
   double start_us = 0;
   std::int64_t record = -1;
 };

@@ -1,4 +1,4 @@
-// Hand-worked cases of the simulator: shared links, ports, segments, streams, faults.
+// Hand-computed cases of the simulator: shared links, ports, segments, streams, faults.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace unisono::network_model {
 namespace {
 
-// Hosts on one switch: 1 us and 1000 bytes/us a link, no overhead.
+// Returns hosts on one switch, with 1 us and 1000 bytes/us per link and no overhead.
 Topology star(int hosts) {
   Topology topology;
   const int middle = add_device(topology, "switch", DeviceKind::network_switch);
@@ -24,7 +24,7 @@ Topology star(int hosts) {
   return topology;
 }
 
-// Two stars of `hosts` each, joined by one link of 1000 bytes/us.
+// Returns two stars of `hosts` each, joined by a link of 1000 bytes/us.
 Topology dumbbell(int hosts) {
   Topology topology;
   const int left = add_device(topology, "left", DeviceKind::network_switch);
@@ -40,14 +40,15 @@ Topology dumbbell(int hosts) {
   return topology;
 }
 
-// One step of the given messages, of one chunk each.
+// Returns a schedule of one step with the given messages, of one chunk each.
 CompactSchedule messages(int ranks, std::vector<CompactMessage> list, std::int64_t steps = 1) {
   CompactSchedule schedule{.collective = Collective::all_reduce, .ranks = ranks, .chunks = 1};
   schedule.phases.push_back({.name = "p", .steps = steps, .messages = std::move(list)});
   return schedule;
 }
 
-// An exchange that loads every link of a network equally gains from packets that take all ways.
+// Even an exchange that loads every link of a network equally gains from packets that take all
+// routes.
 TEST(Shared, AdaptiveRoutesFillAllWays) {
   constexpr double kAll = 16 * 1024 * 1024;
   const Algorithm& pairwise = *find_algorithm(Collective::all_to_all, "pairwise");
@@ -68,9 +69,9 @@ TEST(Shared, AdaptiveRoutesFillAllWays) {
     for (const LinkUse& use : fixed.links) {
       fixed_bytes += use.bytes;
     }
-    EXPECT_NEAR(bytes, fixed_bytes, 1);  // ways are as long
+    EXPECT_NEAR(bytes, fixed_bytes, 1);  // all routes are equally long
     EXPECT_LT(adaptive.total_us, 0.75 * fixed.total_us);
-    if (name.starts_with("fat_tree")) {  // each step of the exchange is even there
+    if (name.starts_with("fat_tree")) {  // each step of the exchange is balanced there
       EXPECT_LT(adaptive.total_us, 1.2 * fullest);
     }
   }
@@ -82,7 +83,7 @@ TEST(Shared, TwoFlowsHalveALink) {
   const SimulationResult result = simulate(workload, topology);
   EXPECT_TRUE(result.shared_links);
   EXPECT_DOUBLE_EQ(result.total_us, 3 + 20);
-  // 20000 bytes through the middle, busy for 20 us; nothing the other way.
+  // 20000 bytes through the middle, busy for 20 us; nothing in the other direction.
   EXPECT_DOUBLE_EQ(result.links[0].bytes, 20000);
   EXPECT_DOUBLE_EQ(result.links[0].busy_us, 20);
   EXPECT_DOUBLE_EQ(result.links[0].full_us, 20);
@@ -90,7 +91,7 @@ TEST(Shared, TwoFlowsHalveALink) {
   EXPECT_DOUBLE_EQ(simulate(workload, topology, {.contention = Contention::off}).total_us, 13);
 }
 
-// 10000 and 4000 bytes over one link of 1000: 8 us at half speed, then 6000 at full.
+// 10000 and 4000 bytes over one link of 1000: 8 us at half speed, then 6000 bytes at full speed.
 TEST(Shared, TheSecondHasAllWhenTheFirstIsDone) {
   const Workload workload = one_operation(messages(4, {{0, 2, 10, 0}, {1, 3, 4, 0}}), 1000);
   const SimulationResult result = simulate(workload, dumbbell(2), {.records = 10});
@@ -101,7 +102,8 @@ TEST(Shared, TheSecondHasAllWhenTheFirstIsDone) {
   EXPECT_DOUBLE_EQ(result.ranks[1].waiting_us, 6);
 }
 
-// Three senders, but two receivers with a port each: the link in the middle has room for both.
+// Three senders, but only two receivers with one port each: the link in the middle has room for
+// both.
 TEST(Shared, ALinkWithRoomForAllReceiversIsNotShared) {
   Topology topology = dumbbell(3);
   topology.links[0].bytes_per_us = 2000;
@@ -123,7 +125,7 @@ TEST(Shared, OnePortSendsOneAfterTheOther) {
   for (const Contention contention : {Contention::automatic, Contention::on}) {
     EXPECT_DOUBLE_EQ(simulate(workload, topology, {.contention = contention}).total_us, 24);
   }
-  // Two ports share the one link of rank 0: latencies overlap, bytes do not.
+  // Two ports share the only link of rank 0: latencies overlap, transfers do not.
   EXPECT_DOUBLE_EQ(simulate(workload, topology, {.ports = 2}).total_us, 22);
 }
 
@@ -142,7 +144,7 @@ TEST(Shared, PortsOfAFlatNetworkHaveTheirOwnSpeed) {
 }
 
 TEST(Shared, ReductionHoldsTheReceiverAlone) {
-  // Rank 0 and 1 send to 2, which reduces: 12 + 10, then 12 + 10. Rank 1 could send at 12.
+  // Ranks 0 and 1 send to rank 2, which reduces: 12 + 10, then 12 + 10. Rank 1 could send at 12.
   const Workload workload = one_operation(messages(3, {{0, 2, 1, 1}, {1, 2, 1, 1}}), 10000);
   const SimulationOptions options{.gamma_us_per_byte = 1e-3};
   const Topology topology = star(3);
@@ -161,7 +163,8 @@ TEST(Shared, ReductionHoldsTheReceiverAlone) {
   }
 }
 
-// A chain over k hosts of S segments takes k + S - 2 of them: docs of pipelining.
+// A chain over k hosts with S segments takes k + S - 2 segment times, as the documentation of
+// pipelining says.
 TEST(Shared, SegmentsPipelineAChain) {
   const Algorithm* chain = find_algorithm(Collective::broadcast, "chain");
   ASSERT_NE(chain, nullptr);
@@ -184,7 +187,7 @@ TEST(Shared, RingRunsAtTheSpeedOfItsSlowestLink) {
   const Workload workload = one_operation(ring->compact({.ranks = ranks}), 60000);
   const double steps = 2 * (ranks - 1);
   EXPECT_NEAR(simulate(workload, topology).total_us, steps * (2 + 10), 1e-9);
-  // A chunk takes twice as long over the worse link, and everybody waits for it.
+  // A chunk takes twice as long over the slow link, and all ranks wait for it.
   const SimulationResult worse = simulate(
       workload, topology, {.link_faults = {{.name = "h2->switch", .bandwidth_factor = 0.5}}});
   EXPECT_NEAR(worse.total_us, steps * (2 + 20), 1e-9);
@@ -272,7 +275,7 @@ TEST(Workloads, RefuseWhatCannotBe) {
   EXPECT_THROW(simulate(workload, star(2)), Error);
   workload.items = {transfer({0}, 1)};
   EXPECT_THROW(simulate(workload, star(2)), Error);
-  // The short form cannot be cut, so segments would be left out.
+  // The short form cannot be segmented, so the simulator would ignore the option.
   workload.items = {transfer({0, 1}, 10000)};
   EXPECT_THROW(simulate(workload, star(2), {.segment_bytes = 1000}), Error);
   workload.items.clear();
@@ -303,7 +306,7 @@ TEST(Simulation, IsDeterministicAndSeeded) {
   EXPECT_NE(first.total_us, run(2).total_us);
 }
 
-// The parts of the critical path are the whole, and its records hang together.
+// The parts of the critical path add up to the total, and its records are in order.
 TEST(Simulation, CriticalPathExplainsTheTotal) {
   const Topology topology = *make_preset("dgx_h100:nodes=2").value;
   for (const Algorithm* algorithm : catalog()) {

@@ -9,8 +9,8 @@
 namespace unisono::network_model {
 namespace {
 
-// Each path of a block once, in order, with a message that takes it; false: the visitor has seen
-// enough.
+// Visits each path of a block once, in order, with a message that takes it. Returns false if the
+// visitor stopped.
 template <typename Visit>
 bool visit_paths(const PlayBlock& block, std::vector<bool>& seen, const Visit& visit) {
   for (const PlayMessage& message : block.messages) {
@@ -26,7 +26,7 @@ bool visit_paths(const PlayBlock& block, std::vector<bool>& seen, const Visit& v
   return true;
 }
 
-// Visits the paths of a play: the paths of blocks that are not kept come again with every block.
+// Visits the paths of a play. The paths of streamed blocks are visited again for every block.
 template <typename Visit>
 void for_each_path(const Play& play, const Visit& visit) {
   std::vector<bool> seen;
@@ -59,11 +59,11 @@ std::vector<bool> meeting_links(const Play& play, const PathTable& paths) {
   return users.meeting();
 }
 
-// The number of messages that can use a link at once: each sender and each receiver has one message
-// in transit per port.
+// Bounds the load of each link: each sender and each receiver has at most one message in transit
+// per port.
 class LinkLoads {
  public:
-  // Looks at those links alone where messages meet; keeps the reference.
+  // Examines only the links where messages can meet. Keeps the reference.
   LinkLoads(const PathTable& paths, int ports, std::vector<bool> meeting)
       : paths_(paths), ports_(ports), meeting_(std::move(meeting)), loads_(meeting_.size()) {
     if (ports > 1) {
@@ -74,7 +74,7 @@ class LinkLoads {
   bool may_meet() const {
     return std::find(meeting_.begin(), meeting_.end(), true) != meeting_.end();
   }
-  // false: a link may have too much to carry.
+  // Returns false if a link may be overloaded.
   bool add(const PlayMessage& message) {
     const Path& path = paths_.path(message.path);
     const std::span<const double> shares = paths_.shares(path);
@@ -118,8 +118,8 @@ class LinkLoads {
   std::unordered_map<std::uint64_t, std::pair<double, double>> known_;  // by link and actor
 };
 
-// If a first block, a small part of all messages, shares links, the others need not be made to
-// decide it.
+// If a first block, a small part of all messages, already shares links, the decision needs no other
+// blocks.
 bool first_block_shares(const Play& play, const PathTable& paths, int ports) {
   const PlayItem& item = play.items.front();
   constexpr std::size_t kManyBlocks = 64;

@@ -9,13 +9,13 @@
 
 namespace unisono::network_model {
 
-// The senders and the receivers over each link.
+// Records the senders and the receivers of each link.
 class LinkUsers {
  public:
   explicit LinkUsers(std::size_t links) : users_(links) {}
 
   void add(const PlayMessage& message, const PathTable& paths);
-  // Links with messages that have neither the sender nor the receiver in common.
+  // Returns, by link, whether it carries messages that share neither the sender nor the receiver.
   std::vector<bool> meeting() const;
 
  private:
@@ -28,8 +28,8 @@ class LinkUsers {
   std::vector<Users> users_;
 };
 
-// If all that could be under way over a link at once, each at the speed that it has alone, is more
-// than the link carries. REQUIRES: an actor for each rank.
+// Returns true if a link may carry less than the sum of all messages that could be in transit on it
+// at once, each at the speed that it has alone. REQUIRES: one actor per rank.
 bool may_share_links(const Play& play, const PathTable& paths, int ports);
 
 }  // namespace unisono::network_model

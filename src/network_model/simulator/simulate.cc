@@ -58,7 +58,8 @@ void check(const Workload& workload, const SimulationOptions& options) {
   }
 }
 
-// Counts all operations; local moves are none. Where steps are played until steady, the first ones.
+// Counts the messages of all operations, without local moves. If steps are played until they are
+// steady, counts only the first ones.
 double least_played(const Play& play, bool until_steady) {
   constexpr std::int64_t kFirst = 3;
   std::map<const void*, double> known;
@@ -84,7 +85,7 @@ bool has_streams(const Play& play) {
   return std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end();
 }
 
-// Links that messages could share may still never have too many of them at once.
+// Even if messages could share links, links may never be overloaded: tries that first.
 SimulationResult play_through(const Play& play, const PathTable& paths,
                               const SimulationOptions& options, bool shared) {
   const bool may_be_alone =
@@ -99,7 +100,8 @@ SimulationResult play_through(const Play& play, const PathTable& paths,
   return SharedRates(play, paths, options).run();
 }
 
-// Both engines count time as waiting if the rank neither moves data nor computes.
+// Moves the start-up time of operations out of the waiting time: both engines count a rank as
+// waiting if it neither moves data nor computes.
 void tell_starts(const Play& play, SimulationResult& result) {
   for (const PlayItem& item : play.items) {
     if (item.launch_us <= 0 || result.ranks.empty()) {
@@ -112,7 +114,7 @@ void tell_starts(const Play& play, SimulationResult& result) {
   }
   constexpr double kRounding = 1e-12;
   for (RankTimes& rank : result.ranks) {
-    // Another stream may move data meanwhile.
+    // Another stream of the rank may move data during the start-up.
     rank.starting_us = std::min(rank.starting_us, rank.waiting_us);
     rank.waiting_us -= rank.starting_us;
     rank.waiting_us = rank.waiting_us > kRounding * result.total_us ? rank.waiting_us : 0;
@@ -139,8 +141,8 @@ SimulationResult play_out(const Workload& workload, const SimulationOptions& opt
   return result;
 }
 
-// Bytes over the first link of a row also used its other links. The rows are computed again instead
-// of being stored, because they would take the most memory in topologies with the most links.
+// The bytes of a row's first link also used its other links. The rows are computed again rather
+// than stored, because they would take the most memory in topologies with the most links.
 void copy_along_rows(const Topology& topology, const PathTable& paths, std::vector<LinkUse>& uses) {
   const std::vector<int> first = first_of_rows(topology);
   for (std::size_t link = 0; link < uses.size(); ++link) {

@@ -29,8 +29,8 @@ StreamedBlocks::StreamedBlocks(const WorkItem& item, std::vector<int> actors, Ra
   }
 }
 
-// Returns the most consecutive messages that a rank sends. They are counted without their paths,
-// which take longest to find.
+// Returns the length of the longest sequence of messages that a rank sends. Counts without paths,
+// because finding paths takes longest.
 double StreamedBlocks::messages_in_turn() const {
   double sum = 0;
   std::vector<int> sent(actors_.size());

@@ -20,7 +20,7 @@ class StreamedBlocks : public BlockSource {
     std::vector<double> slowness = {};  // RankFault::factor
   };
   // If the topology has several protocols, examines blocks until the protocol is known. Keeps
-  // references to the options and the paths. REQUIRES: an item in its short form, an actor for each
+  // references to the options and the paths. REQUIRES: an item in its short form, one actor per
   // rank.
   StreamedBlocks(const WorkItem& item, std::vector<int> actors, Ranks ranks,
                  const SimulationOptions& options, PathTable& paths);
@@ -29,7 +29,7 @@ class StreamedBlocks : public BlockSource {
   Size size(std::size_t index) const override;
   const PlayBlock& block(std::size_t index) override;
   const std::vector<bool>& meeting() override;
-  // The protocol of the operation; nullptr: the topology has none.
+  // The protocol of the operation; nullptr if the topology has none.
   const Protocol* protocol() const { return chosen_; }
 
  private:
@@ -47,7 +47,7 @@ class StreamedBlocks : public BlockSource {
   Ranks ranks_;
   PathTable& paths_;
   BlockMaker maker_;
-  std::vector<Place> places_;  // of blocks with messages
+  std::vector<Place> places_;  // the blocks that have messages
   std::optional<std::vector<bool>> meeting_;
   ProtocolChoice protocol_;
   const Protocol* chosen_ = nullptr;

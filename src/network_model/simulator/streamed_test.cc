@@ -1,5 +1,4 @@
-// Blocks that are made, played and dropped give the results of blocks that are kept, to the last
-// bit.
+// Streamed blocks give the results of stored blocks, to the last bit.
 #include "network_model/simulator/streamed.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +37,7 @@ const std::vector<Network>& networks() {
   return list;
 }
 
-// Returns various options, symmetric or not.
+// Returns various options, both equal and different between ranks.
 std::vector<SimulationOptions> questions() {
   const SimulationOptions plain{.gamma_us_per_byte = 1e-6};
   std::vector<SimulationOptions> list(8, plain);

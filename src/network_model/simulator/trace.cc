@@ -1,4 +1,4 @@
-// The Trace Event Format: complete events ("X") with times in microseconds.
+// Writes the Trace Event Format: complete events ("X") with times in microseconds.
 #include <array>
 #include <cstdint>
 #include <set>
@@ -45,7 +45,7 @@ std::string thread_name(int rank, Side side) {
 }  // namespace
 
 std::string chrome_trace(const SimulationResult& result, const Workload& workload) {
-  // Without displayTimeUnit: there are readers that take it for the unit of all times.
+  // Omits displayTimeUnit: some readers take it for the unit of all times.
   std::string text = "{\"traceEvents\": [";
   const char* between = "\n";
   const auto add = [&](const std::string& line) {

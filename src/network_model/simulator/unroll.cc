@@ -36,7 +36,7 @@ class Unroller {
 
  private:
   void add_step(std::span<const Move> moves) {
-    // Message number of each move: its first segment; the others follow it.
+    // Number of each move's message: its first segment; the other segments follow.
     std::vector<std::uint32_t> message_of(moves.size());
     std::map<std::pair<int, int>, std::uint32_t> places;
     const std::size_t begin = messages_.size();
@@ -83,7 +83,7 @@ class Unroller {
                         message.needs.end());
   }
 
-  // A segment needs the segments of its own number.
+  // A segment needs the segments with its own number.
   void copy_to_segments(std::size_t first) {
     for (int segment = 1; segment < segments_; ++segment) {
       UnrolledMessage& message = messages_[first + static_cast<std::size_t>(segment)];
@@ -108,7 +108,7 @@ class Unroller {
   const Schedule& schedule_;
   int segments_;
   std::vector<UnrolledMessage> messages_;
-  // The messages (their first segments) whose data is in a cell.
+  // By cell: the messages (their first segments) whose data it holds.
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> writers_;
 };
 

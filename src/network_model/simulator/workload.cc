@@ -10,7 +10,7 @@
 namespace unisono::network_model {
 namespace {
 
-// About how many chunks all ranks send, each of which the simulator has to follow.
+// Estimates how many chunks all ranks send; the simulator has to follow each of them.
 double chunks_sent(const Algorithm& algorithm, Shape shape) {
   // If one rank has all the data, the other ranks forward only what it has sent.
   const bool from_one =
@@ -19,19 +19,19 @@ double chunks_sent(const Algorithm& algorithm, Shape shape) {
   return static_cast<double>(algorithm.chunks_sent(shape)) * senders;
 }
 
-// Returns true if the played form has too many messages.
+// Returns true if the form to be played has too many messages.
 bool is_too_large(const Algorithm& algorithm, Shape shape, bool written_out) {
   constexpr double kMostMessages = 2e7;
   constexpr double kMostChunks = 1e8;
   const bool is_short = algorithm.compact != nullptr && !written_out;
-  // Short forms write a message for each rank and kind of step, but of an all_to_all for each step.
+  // A short form lists one message per rank and kind of step; in an all_to_all, one per step.
   const bool is_listed = !is_short || algorithm.collective == Collective::all_to_all;
   const double messages = static_cast<double>(algorithm.steps(shape)) * shape.ranks;
   return (is_listed && messages > kMostMessages) ||
          (!is_short && chunks_sent(algorithm, shape) > kMostChunks);
 }
 
-// Algorithms of the same collective whose short form could be simulated.
+// Lists algorithms of the same collective whose short form could be simulated.
 std::string instead_of(const Algorithm& algorithm, const Shape& asked) {
   std::string names;
   for (const Algorithm* other : catalog()) {
@@ -93,7 +93,7 @@ WorkItem transfers(const std::vector<Transfer>& messages) {
     }
     return place->second;
   };
-  // A chunk is a byte of the longest message.
+  // A chunk is one byte of the longest message.
   CompactSchedule schedule{.collective = Collective::broadcast, .phases = {CompactPhase{}}};
   for (const Transfer& message : messages) {
     const int from = place_of(message.from);

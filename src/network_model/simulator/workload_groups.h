@@ -1,4 +1,5 @@
-// The groups of ranks that a workload names: one, or a family of them that do the same at once.
+// The groups of ranks that a workload names: single groups, or families of groups that do the same
+// at once.
 #pragma once
 
 #include <map>
@@ -11,9 +12,9 @@
 
 namespace unisono::network_model {
 
-using Family = std::vector<std::vector<int>>;  // groups with no rank in common
+using Family = std::vector<std::vector<int>>;  // groups without common ranks
 
-// All ranks in groups of `size`, whose members are `stride` apart: an axis of a mesh.
+// Divides all ranks into groups of `size`, whose members are `stride` apart: an axis of a mesh.
 struct GroupRule {
   int size = 1;
   int stride = 1;
@@ -21,14 +22,14 @@ struct GroupRule {
 
 class WorkloadGroups {
  public:
-  // `document` is the workload. Throws JsonProblem for its mistakes, as of() does.
+  // `document` is the workload. Throws JsonProblem for its errors, as of() does.
   WorkloadGroups(const JsonNode& document, int ranks);
 
   // Returns the groups of an item: all ranks unless it names a group.
   Family of(const JsonNode& item);
 
  private:
-  // A rule is small for any number of ranks: it is expanded when an item uses it.
+  // A rule is small for any number of ranks: it is expanded only when an item uses it.
   using Groups = std::variant<Family, GroupRule>;
 
   Groups read(const JsonNode& groups);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kMostUs = 1e12;
 constexpr double kMostBytes = 1e18;
-constexpr double kMostWork = 1e30;                  // of one compute step
-constexpr auto kMostCount = std::int64_t{1} << 53;  // of what a double keeps
+constexpr double kMostWork = 1e30;                  // per compute step
+constexpr auto kMostCount = std::int64_t{1} << 53;  // the largest exact integer of a double
 
 std::int64_t moves_of(const WorkItem& item) {
   auto moves =
@@ -26,7 +26,7 @@ std::int64_t moves_of(const WorkItem& item) {
   return moves;
 }
 
-// Equal blocks under the name of all_to_all_v would be a silent guess.
+// Rejects `bytes` for all_to_all_v: taking them for equal blocks would be a silent guess.
 void check_sizes(const JsonNode& node, Collective collective) {
   const bool counted = collective == Collective::all_to_all_v;
   for (const char* key : {"counts", "element_bytes"}) {
@@ -41,7 +41,7 @@ void check_sizes(const JsonNode& node, Collective collective) {
   }
 }
 
-// One number for all, or a list with one for each.
+// Reads one number for all ranks, or a list with one number for each.
 template <typename Value>
 std::vector<Value> each_of(const JsonNode& node, std::size_t count, const char* owners,
                            const std::function<Value(const JsonNode&)>& read) {
@@ -111,7 +111,7 @@ std::vector<WorkItem> WorkloadItems::read(const JsonNode& node) {
   std::vector<WorkItem> items;
   for (const std::vector<int>& group : family) {
     if (!items.empty() && items.back().ranks.size() == group.size()) {
-      items.push_back(WorkItem(items.back()));  // counts, too, are read once
+      items.push_back(WorkItem(items.back()));  // reads and builds the item once, counts included
     } else {
       items.push_back(node.find("schedule") ? own_operation(node, group.size())
                                             : operation_of(node, group.size()));
@@ -249,7 +249,7 @@ WorkItem WorkloadItems::own_operation(const JsonNode& node, std::size_t ranks) {
   return item;
 }
 
-// Rows, or the name of a file of them.
+// Reads rows, or the name of a file with rows.
 Counts WorkloadItems::counts_of(const JsonNode& node, std::size_t ranks) const {
   const JsonNode rows = node.at("counts");
   Counts counts;

@@ -1,4 +1,5 @@
-// One item of a workload: it computes, sends, or is an operation of a group.
+// Reads one item of a workload: a compute step, point-to-point messages, or an operation of a
+// group.
 #pragma once
 
 #include <map>
@@ -19,11 +20,12 @@ inline constexpr const char* kTooManyWorkItems =
 
 class WorkloadItems {
  public:
-  // `document` is the workload. Throws JsonProblem for its mistakes, as read() does.
+  // `document` is the workload. Throws JsonProblem for its errors, as read() does.
   WorkloadItems(const JsonNode& document, int ranks, bool written_out,
                 const WorkloadSources& sources);
 
-  // Without name, stream and `after`. An operation of a family of groups is one item per group.
+  // Does not read the name, the stream and `after`. An operation of a family of groups becomes one
+  // item per group.
   std::vector<WorkItem> read(const JsonNode& node);
 
  private:
@@ -41,9 +43,9 @@ class WorkloadItems {
   WorkloadGroups groups_;
   std::optional<DeviceRates> device_;
   std::map<std::tuple<Collective, std::string, std::size_t, int>, WorkItem> known_;
-  std::map<std::string, WorkItem> own_;  // by the name of the schedule
-  std::int64_t moves_ = 0;               // of the different schedules
-  std::int64_t operations_ = 0;          // that were read
+  std::map<std::string, WorkItem> own_;  // by schedule name
+  std::int64_t moves_ = 0;               // over the different schedules
+  std::int64_t operations_ = 0;          // read so far
 };
 
 }  // namespace unisono::network_model

@@ -1,4 +1,4 @@
-// The order of a workload's items: blocks, repeats, and what comes after what.
+// Reads the order of a workload's items: blocks, repeats and dependencies.
 #include <map>
 #include <optional>
 #include <set>
@@ -18,13 +18,13 @@ namespace {
 constexpr std::int64_t kMostPlaces = 50'000'000;
 constexpr std::int64_t kMostStreams = 64;
 
-// An entry of a list of items, read once however often it is repeated.
+// An entry of a list of items, read once for all its repeats.
 struct Entry {
   JsonNode node;
   std::int64_t repeat = 1;
-  std::vector<WorkItem> items = {};  // of its groups, which begin together
-  std::vector<Entry> block = {};     // or the entries that are repeated in turn
-  std::vector<JsonNode> after = {};  // names of items, each once
+  std::vector<WorkItem> items = {};  // one item per group; they begin together
+  std::vector<Entry> block = {};     // or the entries that repeat in sequence
+  std::vector<JsonNode> after = {};  // names of items, without duplicates
   std::vector<JsonNode> after_own = {};
 };
 
@@ -122,7 +122,7 @@ class WorkloadReader {
     }
   }
 
-  // One name, or a list of them.
+  // Reads one name or a list of names.
   static std::vector<JsonNode> names_of(const std::optional<JsonNode>& after) {
     std::vector<JsonNode> names;
     std::set<std::string_view> met;
@@ -136,7 +136,7 @@ class WorkloadReader {
     return names;
   }
 
-  // All items of these names so far.
+  // Returns all items with these names so far.
   std::vector<int> items_named(const std::vector<JsonNode>& names) const {
     std::vector<int> items;
     for (const JsonNode& name : names) {
@@ -152,7 +152,8 @@ class WorkloadReader {
     return items;
   }
 
-  // By stream and ranks, which take such items in order: the last of them ends last.
+  // By stream and ranks: the last item with a name, which also ends last, because its ranks take
+  // the items of a stream in order.
   using LastOf = std::map<std::pair<int, std::vector<int>>, int>;
 
   const JsonNode& document_;

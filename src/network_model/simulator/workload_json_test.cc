@@ -65,7 +65,7 @@ TEST(WorkloadJson, RefusesMoreMessagesThanCanBe) {
             "all_to_all/pairwise on 1000000 ranks has too many messages to simulate");
 }
 
-// The advice names only what can be simulated, of the same collective.
+// The advice lists only algorithms of the same collective that can be simulated.
 TEST(WorkloadJson, TooManyMessagesHaveOtherAlgorithms) {
   const auto advice = [](Collective collective, const char* name, int ranks, bool written_out) {
     try {
@@ -84,7 +84,7 @@ TEST(WorkloadJson, TooManyMessagesHaveOtherAlgorithms) {
   EXPECT_EQ(advice(Collective::all_reduce, "ring", 100000, true), "use fewer ranks");
 }
 
-// Few messages, each of which is thousands of moves.
+// Few messages, each of which consists of thousands of moves.
 TEST(WorkloadJson, RefusesMoreChunksThanCanBeFollowed) {
   const Algorithm& bruck = *find_algorithm(Collective::all_to_all, "bruck");
   EXPECT_THROW(operation(bruck, {.ranks = 30000}, 1), Error);
@@ -142,7 +142,7 @@ TEST(WorkloadJson, TakesCounts) {
   ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;
   const WorkItem& read = parsed.value->items[0];
   EXPECT_EQ(read.name, "all_to_all_v/pairwise");
-  EXPECT_EQ(read.bytes, 1200);  // what rank 0 receives
+  EXPECT_EQ(read.bytes, 1200);  // received by rank 0
   EXPECT_EQ(read.schedule->counts.sent(2, 0), 9);
   const auto load = [](const std::string& name) {
     EXPECT_EQ(name, "routing.csv");
@@ -186,7 +186,7 @@ TEST(WorkloadJson, FamiliesDoTheSameAtOnce) {
   EXPECT_EQ(items[1].ranks, (std::vector<int>{1, 5}));
   EXPECT_EQ(items[3].ranks, (std::vector<int>{3, 7}));
   EXPECT_EQ(items[5].ranks, (std::vector<int>{2, 3, 4}));
-  EXPECT_EQ(items[0].compact, items[4].compact);  // both of two ranks
+  EXPECT_EQ(items[0].compact, items[4].compact);  // both groups have two ranks
   EXPECT_EQ(items[6].ranks.size(), 8U);           // a compute step has no groups
   EXPECT_EQ(items[6].after.size(), 6U);
   expect_failure(sum + R"("group": {"size": 3}})", "/items/0/group",
@@ -206,7 +206,8 @@ TEST(WorkloadJson, BlocksAreRepeated) {
   }
   EXPECT_EQ(order, "abbbabbb");
   EXPECT_EQ(parsed.value->items[2].after, std::vector<int>{0});
-  EXPECT_EQ(parsed.value->items[6].after, std::vector<int>{4});  // of its own turn
+  EXPECT_EQ(parsed.value->items[6].after, std::vector<int>{4});  // from the same repeat of the
+                                                                 // block
   expect_failure(R"({"repeat": 2, "items": []})", "/items/0/items",
                  "a block needs at least one item");
   expect_failure(R"({"stream": 2, "items": [{"compute_us": 1}]})", "/items/0",
@@ -278,7 +279,7 @@ TEST(WorkloadJson, HasRoomForManyGroups) {
   EXPECT_EQ(parsed.value->items[0].ranks, std::vector<int>{4999});
 }
 
-// A rule is small; cut, each of these would be megabytes.
+// A rule is small; expanded, each of these would take megabytes.
 TEST(WorkloadJson, HasRoomForManyRulesOfManyRanks) {
   std::string groups;
   for (int i = 0; i < 1000; ++i) {
@@ -295,7 +296,7 @@ TEST(WorkloadJson, HasRoomForManyRulesOfManyRanks) {
   EXPECT_EQ(wrong.position, "/groups/unused");
 }
 
-// Before they are made: the mistake behind them is not looked at.
+// The limit is checked before the items are made: the error in the second item is not reported.
 TEST(WorkloadJson, CountsTheItemsOfAFamilyBeforeTheyAreMade) {
   const auto parsed = parse_workload_json(
       R"({"format": "unisono.workload/1", "ranks": 1048576, "items": [

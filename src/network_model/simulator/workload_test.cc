@@ -1,4 +1,4 @@
-// The behaviour of played workloads.
+// Tests the behaviour of played workloads.
 #include "network_model/simulator/workload.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,8 @@ TEST(Workload, AnItemBeginsAfterAllRanksHaveEndedAnother) {
 }
 
 TEST(Workload, StreamsWaitForEachOtherToo) {
-  // The last "step" of three, on another stream of the same ranks; and two items at once.
+  // "next" waits for the last of three "step" items, on another stream of the same ranks. "last"
+  // waits for two items at once.
   const SimulationResult result = simulate_items(
       R"({"name": "step", "compute_us": 10, "repeat": 3},
          {"name": "beside", "compute_us": 50, "stream": 2},
@@ -51,7 +52,7 @@ TEST(Workload, StreamsWaitForEachOtherToo) {
   EXPECT_DOUBLE_EQ(result.item_end_us[5], 51);
 }
 
-// Two items of other groups have the name; the first of them ends last.
+// Two items with the same name run on different groups, and the first of them ends last.
 TEST(Workload, AfterAllItemsOfAName) {
   const std::string items = R"({"name": "part", "compute_us": 30, "group": "low"},
                                {"name": "part", "compute_us": 10, "group": [4, 5]},
@@ -77,7 +78,7 @@ TEST(Workload, AfterAnOperationOfAnotherGroup) {
   }
 }
 
-// Each message has the bytes of its block, whatever the network and the engine.
+// Each message has the bytes of its block, on any network and in both engines.
 TEST(Workload, MovesWhatTheCountsSay) {
   const Topology topology = *make_preset("dgx_h100:nodes=2").value;
   for (const char* name : {"flat", "pairwise"}) {
@@ -95,7 +96,7 @@ TEST(Workload, MovesWhatTheCountsSay) {
     for (const Contention contention : {Contention::off, Contention::on}) {
       const SimulationResult result =
           simulate(workload, topology, {.contention = contention, .records = 1000});
-      ASSERT_EQ(result.records.size(), 240U);  // empty blocks are messages, too
+      ASSERT_EQ(result.records.size(), 240U);  // empty blocks are messages too
       for (const MessageRecord& record : result.records) {
         EXPECT_EQ(record.bytes,
                   1000.0 * static_cast<double>(schedule.counts.sent(record.from, record.to)));
@@ -105,7 +106,8 @@ TEST(Workload, MovesWhatTheCountsSay) {
   }
 }
 
-// The fuller rank 0 is, the later all are done; equal counts take as long as equal blocks.
+// The more of the data is on rank 0, the later all ranks end. Equal counts take as long as equal
+// blocks.
 TEST(Workload, CountsThatAreEqualAreEqualBlocks) {
   const Topology topology = *make_preset("dgx_h100").value;
   const Algorithm& pairwise = *find_algorithm(Collective::all_to_all, "pairwise");
@@ -124,7 +126,7 @@ TEST(Workload, CountsThatAreEqualAreEqualBlocks) {
   EXPECT_GT(simulate(counted, topology).total_us, us);
 }
 
-// As long as one group alone: on one switch they do not meet.
+// All groups together take as long as one group alone, because they do not meet on one switch.
 TEST(Workload, GroupsOfAFamilyDoNotWaitForEachOther) {
   const std::string sum = R"({"collective": "all_reduce", "algorithm": "ring", "bytes": 1e6, )";
   EXPECT_DOUBLE_EQ(simulate_items(sum + R"("group": {"size": 4}})").total_us,
@@ -142,7 +144,7 @@ TEST(Workload, RanksComputeForDifferentTimes) {
                  "2 in a list for 4 ranks");
 }
 
-// Rank 0 ends the first step early; what waits for its own part of it begins then.
+// Rank 0 ends the first step early. An item that waits only for rank 0's own part begins then.
 TEST(Workload, AfterItsOwnPart) {
   const std::string items = R"({"name": "step", "compute_us": [5, 50, 5, 5], "group": "low"},
                                {"compute_us": 1, "stream": 1, "group": [0, 4], "after_own": "step"},
@@ -165,12 +167,12 @@ TEST(Workload, SendsFromRankToRank) {
     EXPECT_EQ(shift.records[1].bytes, shift.records[1].from == 1 ? 2e6 : shift.records[1].bytes);
     const SimulationResult alone =
         simulate_items(R"({"from": 1, "to": 2, "bytes": 2e6})", {.contention = contention});
-    EXPECT_DOUBLE_EQ(shift.total_us, alone.total_us);  // all at once
+    EXPECT_DOUBLE_EQ(shift.total_us, alone.total_us);  // all messages at once
     const SimulationResult bound = simulate_items(
         R"({"collective": "broadcast", "algorithm": "binomial", "bytes": 2e6, "group": [1, 2]})",
         {.contention = contention});
     EXPECT_DOUBLE_EQ(alone.total_us, bound.total_us);
-    // A sender has sent before what comes next; others go on.
+    // A sender completes its message before its next item; other ranks continue.
     const SimulationResult chain = simulate_items(
         R"({"from": 0, "to": 1, "bytes": 2e6}, {"from": 1, "to": 2, "bytes": 2e6},
            {"compute_us": 3, "group": [3]})",
@@ -180,7 +182,7 @@ TEST(Workload, SendsFromRankToRank) {
   }
 }
 
-// Both engines refuse.
+// Both engines refuse the workload.
 TEST(Workload, RefusesToPlayMoreMessagesThanItMay) {
   const std::string items = R"({"collective": "all_to_all", "algorithm": "pairwise", "bytes": 1e6,
                                 "repeat": 1000})";  // of 56 messages each
@@ -190,7 +192,7 @@ TEST(Workload, RefusesToPlayMoreMessagesThanItMay) {
   }
 }
 
-// The files that are written can be read, and say what the result says.
+// The files can be parsed, and agree with the result.
 TEST(Report, IsJson) {
   const Topology topology = *make_preset("dgx_h100:nodes=2").value;
   const auto parsed = parse_workload_json(
@@ -209,7 +211,7 @@ TEST(Report, IsJson) {
   EXPECT_EQ(root.at("critical_messages").size(), result.critical_records.size());
   const auto trace = parse_json(chrome_trace(result, *parsed.value));
   ASSERT_TRUE(trace) << trace.message;
-  // Two events a message, one a compute step, and the names of 16 * 3 threads.
+  // Two events per message, one per compute step, and the names of 16 * 3 threads.
   EXPECT_EQ(result.computes.size(), 16U);
   EXPECT_EQ(JsonNode(*trace.value, "").at("traceEvents").size(),
             2 * result.records.size() + 16 + 48);

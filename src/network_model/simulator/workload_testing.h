@@ -1,4 +1,4 @@
-// Workloads of 8 ranks, of which the tests write the items alone.
+// Workloads of 8 ranks, for tests that write only the items.
 #pragma once
 
 #include <gtest/gtest.h>
