@@ -12,9 +12,9 @@ struct Rank {
   double first_input = std::numeric_limits<double>::infinity();
   double work = 0;
   double forward_work = 0;
-  double forward_per_byte = 0;  // of the stage with the most work for its memory
+  double forward_per_byte = 0;  // of the stage with the most work per byte of memory
   int stages = 0;
-  double forward = 0;  // of its only stage, if it has one
+  double forward = 0;  // of its only stage; 0 if it has several
   double bytes = 0;
 };
 

@@ -1,4 +1,4 @@
-// The pipeline schedules by name. A new one is a file here and one line in catalog.cc.
+// The pipeline schedules by name. To add one, add a file here and a line in catalog.cc.
 #pragma once
 
 #include <optional>
@@ -26,18 +26,18 @@ struct Times {
 struct Entry {
   std::string_view name;
   std::string_view summary;
-  std::string_view source;  // paper, year
+  std::string_view source;  // paper and year
   int chunks = 1;           // 0: any number
-  // Returns why there is no such schedule of that shape, or an empty text.
+  // Returns why no schedule of that shape exists; empty if one does.
   std::string (*refuse)(PipelineSize shape) = [](PipelineSize) { return std::string{}; };
-  // Makes stages, chains and computations; sends and receives follow from them.
+  // Returns stages, chains and computations; sends and receives follow from them.
   Pipeline (*build)(PipelineSize shape) = nullptr;
-  // Returns the idle time of the rank with the most of it, with free transfers; absent: no formula.
+  // Returns the idle time of the rank that is idle longest, with free transfers; nothing if there
+  // is no formula.
   std::optional<double> (*bubble)(PipelineSize shape, Times times) = nullptr;
-  // The bubble is counted from a rank's own first action to its last, because optimizer steps
-  // overlap.
+  // The bubble counts from a rank's own first action to its last, because optimizer steps overlap.
   bool is_bubble_of_rank = false;
-  // Returns the most microbatches of a stage that a rank holds between F and W; a bound if
+  // Returns the most microbatches of a stage that a rank holds between F and W; an upper bound if
   // `is_peak_bound`.
   int (*peak)(PipelineSize shape, int rank) = nullptr;
   bool is_peak_bound = false;
@@ -46,10 +46,10 @@ struct Entry {
 std::span<const Entry* const> catalog();
 const Entry* find_entry(std::string_view name);
 
-// Returns why the entry has no schedule of that shape, or an empty text.
+// Returns why the entry has no schedule of that shape; empty if it has one.
 std::string refusal(const Entry& entry, PipelineSize shape);
 
-// With sends and receives; F, I and W of each stage take 1 / chunks.
+// Returns the schedule with sends and receives; F, I and W of each stage take 1 / chunks.
 // REQUIRES: refusal() is empty.
 Pipeline build(const Entry& entry, PipelineSize shape);
 

@@ -12,7 +12,7 @@
 namespace unisono::pipeline {
 namespace {
 
-// Returns the pause, between its first and last computation, of the rank with the longest one.
+// Returns the longest pause of any rank between its first and last computation.
 double pause_of_ranks(const Pipeline& pipeline, const Run& run) {
   double most = 0;
   for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {

@@ -8,8 +8,8 @@
 
 namespace unisono::pipeline {
 
-// Returns F&B + B - 3W, with F&B = F+B if nothing is hidden. Absent if F and I differ or W is
-// longer than they are, because concurrent computations on two ranks are then not in step.
+// Returns F&B + B - 3W, where F&B = F+B if nothing is hidden. Returns nothing if F and I differ or
+// W is longer than they are, because concurrent computations on two ranks are then not in step.
 inline std::optional<double> dual_bubble(Times times) {
   if (times.forward != times.input || times.weight > times.forward) {
     return std::nullopt;
@@ -20,7 +20,7 @@ inline std::optional<double> dual_bubble(Times times) {
 struct DualSteps {
   int first = 0;  // the stage whose microbatches come first
   int second = 0;
-  int place = 0;  // from the end of the pipe (0) to where it turns (places - 1)
+  int place = 0;  // from 0 at the end of the pipe to places - 1 where it turns
   int places = 1;
   int main = 0;  // number of repetitions of step 4
 };
@@ -40,7 +40,7 @@ inline void append_dual_steps(ActionList& order, const DualSteps& steps) {
     order.forward(steps.second);
   }
   for (int i = 0; i < steps.main; ++i) {
-    if (i == 0 && to_turn == 0) {  // separately, because the rank would wait for the gradient
+    if (i == 0 && to_turn == 0) {  // not overlapped, because the rank would wait for the gradient
       order.forward(steps.first);
       order.backward(steps.second);
     } else {
@@ -52,7 +52,7 @@ inline void append_dual_steps(ActionList& order, const DualSteps& steps) {
     order.backward(steps.second);
     order.overlapped(steps.second, steps.first);
   }
-  // From the middle of this step on, W are delayed to fill the end.
+  // From the middle of this step on, delays W to fill the end.
   bool is_split = false;
   for (int i = 0; i < steps.place + 1; ++i) {
     const bool is_middle = i == (steps.place + 1) / 2;

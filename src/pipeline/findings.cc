@@ -1,4 +1,4 @@
-// The texts of findings.
+// Formats findings as text.
 #include <array>
 
 #include "pipeline/findings.h"

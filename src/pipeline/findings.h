@@ -13,29 +13,30 @@ namespace unisono::pipeline {
 struct Finding {
   enum class Kind : std::uint8_t {
     missing,     // no rank does `action`
-    twice,       // `rank` does it again
-    misplaced,   // `rank` does it, and the stage is on `other_rank`
-    too_early,   // at `index`, `other` must come before it
-    unpaired,    // `rank` sends or receives, and `other_rank` does not do the counterpart
+    twice,       // `rank` does it a second time
+    misplaced,   // `rank` does it, although the stage is on `other_rank`
+    too_early,   // at `index`; `other` must come before it
+    unpaired,    // `rank` sends or receives, but `other_rank` lacks the counterpart
     lane_order,  // `rank` sends `action` where `other_rank` receives `other`
-    deadlock,    // ranks wait for each other, or for one that has finished: `waits`
+    deadlock,    // ranks wait for each other, or for a finished rank: `waits`
   };
-  // One rank of a deadlock: it is blocked at `action`, and its transfers with `peer` at `head`.
+  // One rank of a deadlock, blocked at `action`. The transfer with `peer` at the front of the queue
+  // is `head`.
   struct Wait {
     int rank = 0;
     Action action = {};
     int peer = -1;
     Action head = {};
-    bool is_through = false;  // all its actions are done except `head`
+    bool is_through = false;  // it has done all actions except `head`
     bool has_head = false;    // false: it has no pending transfer with `peer` before `action`
   };
   Kind kind = Kind::missing;
   int rank = -1;
-  int index = -1;  // among the actions of the rank
+  int index = -1;  // index among the actions of the rank
   Action action = {};
   int other_rank = -1;
   Action other = {};
-  std::vector<Wait> waits = {};  // a circle, or a chain to a rank that is waited for in vain
+  std::vector<Wait> waits = {};  // a cycle, or a chain to a rank that never answers
 };
 
 std::string_view to_string(Finding::Kind kind);

@@ -25,7 +25,7 @@ class Greedy {
       for (std::size_t i = chain.stages.size(); i-- > 0;) {  // later stages first
         const int stage = chain.stages[i];
         Rank& rank = ranks_[static_cast<std::size_t>(tasks.rank_of(stage))];
-        // F of a stage leaves room for the later stages of the chain on this rank.
+        // F of a stage must leave memory for the later stages of the chain on this rank.
         double reserve = 0;
         for (const Stage& other : rank.stages) {
           reserve = std::max(reserve, bytes_of(other.stage));
@@ -42,7 +42,8 @@ class Greedy {
   std::optional<Orders> run() {
     Orders orders(ranks_.size());
     std::vector<Choice> choices(ranks_.size());
-    std::set<std::pair<double, std::size_t>> next;  // when each rank would begin its choice
+    std::set<std::pair<double, std::size_t>> next;  // by the time at which each rank would begin
+                                                    // its choice
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       choices[rank] = choose(rank);
       next.emplace(choices[rank].start, rank);
@@ -60,7 +61,7 @@ class Greedy {
       const Choice best = choices[rank];
       orders[rank].push_back(best.task);
       commit(ranks_[rank], best);
-      // No other rank's choice depends on it.
+      // This choice cannot affect another rank's choice.
       choose_again(rank);
       if (const Task after = tasks_.follower(best.task); after.stage >= 0) {
         choose_again(static_cast<std::size_t>(tasks_.rank_of(after.stage)));
@@ -79,10 +80,10 @@ class Greedy {
   };
   struct Rank {
     std::vector<Stage> stages = {};
-    std::deque<Task> weights = {};  // whose I is done
+    std::deque<Task> weights = {};  // tasks whose I is done
     double now = 0;
     double bytes = 0;
-    int open = 0;  // F is done, and I is not
+    int open = 0;  // tasks whose F is done, but not their I
   };
   struct Choice {
     Task task = {};
@@ -93,7 +94,7 @@ class Greedy {
     return tasks_.pipeline().memory.activation_bytes[static_cast<std::size_t>(stage)];
   }
 
-  // Returns the earliest F or I of a kind that can begin.
+  // Returns the F or I (by `kind`) that can begin earliest.
   Choice earliest(const Rank& rank, int kind) const {
     Choice best;
     for (const Stage& stage : rank.stages) {
@@ -135,7 +136,7 @@ class Greedy {
       }
     }
     if (first.start == kNever && rank.open >= most_open(index)) {
-      return earliest(rank, 0);  // otherwise the rule would stop here for ever
+      return earliest(rank, 0);  // otherwise the rule would stop here forever
     }
     return first;
   }

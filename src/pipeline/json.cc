@@ -138,8 +138,8 @@ std::string list(const Values& values, const Write& write) {
   return text + "]";
 }
 
-// Writes a line of the CSV as one string per action, because a single string would soon exceed
-// readers' limits.
+// Writes a line of the CSV as one string per action, because a single string would soon exceed the
+// limits of readers.
 std::string action_list(std::string_view line) {
   std::string text = "[";
   while (!line.empty()) {

@@ -1,4 +1,4 @@
-// Pipelines as JSON, `unisono.pipeline/1`: see docs/formats/pipeline.md.
+// Reads and writes pipelines as JSON, `unisono.pipeline/1`: see docs/formats/pipeline.md.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ std::string to_json(const Pipeline& pipeline);
 // node.
 Pipeline pipeline_in(const JsonNode& node);
 
-// The result has passed check(). A failure's position is a JSON pointer or "byte N".
+// The result has passed check(). The position of a failure is a JSON pointer or "byte N".
 Parsed<Pipeline> parse_pipeline_json(std::string_view text);
 
 }  // namespace unisono::pipeline

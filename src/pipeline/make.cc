@@ -55,7 +55,7 @@ class Making {
     for (const Start& start : starts_) {
       consider(start.orders, start);
     }
-    // The starts share the work, because the best start often does not lead to the best result.
+    // All starts share the work, because the best start often does not lead to the best result.
     std::uint64_t seed = options_.seed;
     const double enough = made_.bound * (1 + kRounding);
     for (Start& start : starts_) {
@@ -74,10 +74,10 @@ class Making {
   }
 
  private:
-  // Adds the entries with the same stages on the same ranks.
+  // Adds the catalogue entries with the same stages on the same ranks.
   void add_entries() {
     for (const Entry* entry : catalog()) {
-      // Two chains have twice as many stages as chunks.
+      // Entries with two chains have twice as many stages as chunks.
       const PipelineSize shape{.ranks = frame_.ranks,
                                .chunks = entry->chunks != 0
                                              ? entry->chunks
@@ -102,8 +102,9 @@ class Making {
     }
   }
 
-  // Adds an existing order: unchanged, so that the result is not worse, and as a start, with each B
-  // as I and W, which may need more memory. Returns its time; infinite: it exceeds the limit.
+  // Adds an existing order unchanged, so that the result is not worse, and as a start in which each
+  // B becomes I and W, which may need more memory. Returns its time; infinite if it exceeds the
+  // limit.
   double add(Pipeline pipeline, const std::string& from) {
     const Verdict verdict = verify(pipeline);
     add_start(orders_of(pipeline), from);
@@ -136,7 +137,7 @@ class Making {
     starts_.resize(std::min(starts_.size(), kStarts));
   }
 
-  // At most half of the work is spent on these.
+  // Spends at most half of the work on greedy orders.
   void add_greedy() {
     double work = options_.work / 2;
     for (const double ahead : {0.0, 1.0, 1.5, 2.0, 3.0, 1e6}) {

@@ -15,25 +15,24 @@ namespace unisono::pipeline {
 struct MakeOptions {
   double most_bytes = std::numeric_limits<double>::infinity();  // on each rank
   std::uint64_t seed = 0;
-  // The most computations that may be timed in total; a thousand million take some seconds of a
-  // CPU.
+  // The most computations that may be timed in total; 1e9 take some seconds of CPU time.
   double work = 5e8;
 };
 
 struct Made {
-  Pipeline pipeline = {};     // verified; with the least capacity that delays nothing
-  double makespan = 0;        // as reported by run()
-  double bound = 0;           // no order is faster: a rank waits for its first F, and does its work
-  std::string from = {};      // the entry or rule that the search began with
-  double start_makespan = 0;  // its time
-  std::string best_entry = {};  // of the catalogue, within the limit; empty: none
+  Pipeline pipeline = {};       // verified, with the least capacity that delays nothing
+  double makespan = 0;          // as reported by run()
+  double bound = 0;             // a lower bound on the time of any order
+  std::string from = {};        // catalogue entry or rule from which the search began
+  double start_makespan = 0;    // time of that start
+  std::string best_entry = {};  // fastest catalogue entry within the limit; empty: none
   double best_entry_makespan = 0;
 };
 
-// `frame` gives stages, ranks, chains, costs, memory, lanes and microbatches. Its actions, if any,
-// are one of the orders to start from; actions on whole stages are done once, around the stage's
+// `frame` provides stages, ranks, chains, costs, memory, lanes and microbatches. Its actions, if
+// any, are one of the starting orders. Actions on whole stages are done once, around the stage's
 // computations. The result is never worse than any catalogue entry with the same stages that keeps
-// the limit. The same arguments give the same order. Fails if no order within the limit is found.
+// the limit. Equal arguments give equal orders. Fails if no order within the limit is found.
 Parsed<Made> make(const Pipeline& frame, const MakeOptions& options = {});
 
 }  // namespace unisono::pipeline

@@ -23,7 +23,7 @@ Pipeline entry_of(std::string_view name, int ranks, int microbatches) {
                        .microbatches = microbatches});
 }
 
-// Makes the times of stages differ by up to a share.
+// Varies the times of the stages by up to `share`.
 void make_uneven(Pipeline& pipeline, double share, unsigned seed) {
   std::mt19937 random(seed);
   for (std::size_t stage = 0; stage < pipeline.stage_rank.size(); ++stage) {
@@ -98,8 +98,8 @@ TEST(PipelineMake, ALimitThatNothingKeepsIsAnError) {
   EXPECT_TRUE(make(entry_of("zbv", 4, 8), {.most_bytes = 2, .work = 1e5}));
 }
 
-// The memory kept between I and W may be more than the activation. A B that is split needs it, and
-// the entry with the B does not.
+// The memory kept between I and W may exceed the activation. A split B needs that memory; the
+// unsplit B of the entry does not.
 TEST(PipelineMake, AnEntryKeepsItsOwnLimitWhereItsPartsDoNot) {
   for (const char* name : {"naive", "1f1b", "dualpipe"}) {
     SCOPED_TRACE(name);

@@ -17,7 +17,7 @@ Pipeline build_naive(PipelineSize shape) {
       order.backward(rank);
     }
   }
-  // Only the gradient blocks rank 0: it computes B before the next F.
+  // No explicit rule is needed: the gradient blocks rank 0, which computes B before the next F.
   return pipeline;
 }
 

@@ -1,4 +1,4 @@
-// Writes the actions of one rank: each microbatch of a stage in turn.
+// Writes the actions of one rank: the microbatches of each stage in order.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace unisono::pipeline {
 
-// Stage s on rank s mod p, one chain: all layouts except the V.
+// Puts stage s on rank s mod p, in one chain: the layout of all schedules except the V.
 inline Pipeline looped(PipelineSize shape) {
   Pipeline pipeline{.ranks = shape.ranks, .microbatches = shape.microbatches};
   Chain chain{.stages = {}, .first = 0, .count = shape.microbatches};
@@ -22,7 +22,7 @@ inline Pipeline looped(PipelineSize shape) {
   return pipeline;
 }
 
-// Stages 0 to p-1 on ranks 0 to p-1, and p to 2p-1 on ranks p-1 to 0.
+// Puts stages 0 to p-1 on ranks 0 to p-1, and stages p to 2p-1 on ranks p-1 to 0.
 inline Pipeline v_shaped(PipelineSize shape) {
   Pipeline pipeline = looped(shape);
   for (int rank = 0; rank < shape.ranks; ++rank) {
@@ -31,12 +31,12 @@ inline Pipeline v_shaped(PipelineSize shape) {
   return pipeline;
 }
 
-// Appends to a rank's list; each kind counts its own microbatches, per stage.
+// Appends to a rank's actions. Each kind counts its own microbatches per stage.
 class ActionList {
  public:
   explicit ActionList(std::vector<Action>& actions) : actions_(actions) {}
 
-  // The microbatches of `stage` begin at `first` instead of 0.
+  // Starts the microbatches of `stage` at `first` instead of 0.
   void start(int stage, int first) {
     for (const ActionKind kind :
          {ActionKind::forward, ActionKind::backward_input, ActionKind::backward_weight}) {
@@ -53,9 +53,9 @@ class ActionList {
     ++next_[{ActionKind::backward_weight, stage}];
     actions_.push_back({ActionKind::backward, stage, next_[{ActionKind::backward_input, stage}]++});
   }
-  // Appends B, or I with its W later.
+  // Appends B, or I whose W follows later.
   void backward(int stage, bool is_split) { is_split ? input(stage) : backward(stage); }
-  // Appends W for the first I that still lacks it.
+  // Appends W for the first I without one.
   void weight() {
     if (done_ < pending_.size()) {
       weight(pending_[done_++]);
@@ -74,7 +74,7 @@ class ActionList {
 
   std::vector<Action>& actions_;
   std::map<std::pair<ActionKind, int>, int> next_;
-  std::vector<int> pending_;  // stages of I
+  std::vector<int> pending_;  // stages of I without W
   std::size_t done_ = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace unisono::pipeline {
 namespace {
 
-constexpr std::size_t kCountedKinds = 8;  // those with a microbatch
+constexpr std::size_t kCountedKinds = 8;  // the kinds that have a microbatch
 
 class OrderCheck {
  public:
@@ -30,7 +30,7 @@ class OrderCheck {
     for (const std::vector<Action>& actions : pipeline.actions) {
       for (const Action& action : actions) {
         if (action.kind == ActionKind::unshard || action.kind == ActionKind::reshard) {
-          gathered_[static_cast<std::size_t>(action.stage)] = false;  // until it is gathered here
+          gathered_[static_cast<std::size_t>(action.stage)] = false;  // until it is gathered again
         }
         reduces_ = reduces_ || action.kind == ActionKind::reduce_grad;
       }
@@ -53,7 +53,7 @@ class OrderCheck {
 
  private:
   using Kind = Finding::Kind;
-  using Lane = std::tuple<int, int, int>;  // from, to, and which of two
+  using Lane = std::tuple<int, int, int>;  // from, to, and the number of the lane
 
   void add(Finding finding) {
     if (findings_.size() < kMostFindings) {
@@ -86,7 +86,7 @@ class OrderCheck {
     }
   }
 
-  // B, or I, whichever this pipeline does for the stage's microbatch.
+  // Requires B, or I if this pipeline splits the microbatch's B.
   void require_gradient(int rank, int index, const Action& action, int stage) {
     if (!done(ActionKind::backward, stage, action.microbatch)) {
       require(rank, index, action, {ActionKind::backward_input, stage, action.microbatch});
@@ -221,8 +221,8 @@ class OrderCheck {
         for (int i = chain.first; i < chain.first + chain.count; ++i) {
           find_missing(stage, i);
         }
-        // Gradients are reduced because other ranks have copies of the model, and those have all
-        // stages.
+        // If the pipeline reduces gradients, other ranks have copies of the model, so every stage
+        // must be reduced.
         if (reduces_ && !reduced_[static_cast<std::size_t>(stage)]) {
           add({.kind = Kind::missing,
                .rank = rank_of(stage),
@@ -246,7 +246,7 @@ class OrderCheck {
     }
   }
 
-  // Returns the action that receives a send.
+  // Returns the receive that matches a send.
   Action arriving(const Action& sent) const {
     const auto stage = static_cast<std::size_t>(sent.stage);
     return sent.kind == ActionKind::send_forward
@@ -256,7 +256,7 @@ class OrderCheck {
 
   void compare_lanes() {
     for (const auto& [lane, receives] : received_) {
-      sent_[lane];  // so that a lane with only receives is compared, too
+      sent_[lane];  // creates the entry, so that a lane with only receives is compared too
     }
     for (const auto& [lane, sends] : sent_) {
       const std::vector<Action>& receives = received_[lane];
@@ -285,10 +285,10 @@ class OrderCheck {
   const Pipeline& pipeline_;
   Neighbours around_;
   std::array<std::vector<bool>, kCountedKinds> done_;
-  std::vector<int> left_;       // remaining W of each stage
-  std::vector<bool> reduced_;   // the gradients of each stage
-  std::vector<bool> gathered_;  // the parameters of each stage
-  bool reduces_ = false;        // any stage
+  std::vector<int> left_;       // by stage: remaining W
+  std::vector<bool> reduced_;   // by stage
+  std::vector<bool> gathered_;  // by stage
+  bool reduces_ = false;        // for any stage
   std::map<Lane, std::vector<Action>> sent_;
   std::map<Lane, std::vector<Action>> received_;
   std::vector<Finding> findings_;

@@ -1,5 +1,5 @@
-// A pipeline as bare orders of F, I and W, for making new ones: fast to time, without transfers,
-// lanes or overlaps.
+// A pipeline as bare orders of F, I and W, from which new orders are made: fast to time, without
+// transfers, lanes or overlaps.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,16 @@ struct Task {
   bool operator==(const Task&) const = default;
 };
 
-using Orders = std::vector<std::vector<Task>>;  // for each rank
+using Orders = std::vector<std::vector<Task>>;  // by rank
 
-// When each task of an order begins, and the reason why not earlier.
+// The start of each task of an order, and the dependency that determines it.
 struct Timing {
-  double makespan = std::numeric_limits<double>::infinity();  // infinite: ranks wait in a circle
+  double makespan = std::numeric_limits<double>::infinity();  // infinite: ranks wait in a cycle
   std::vector<double> start = {};                             // by Tasks::id()
   std::vector<double> end = {};
 };
 
-// The dependencies and costs of tasks. Keeps a reference to the pipeline, whose actions are
-// ignored.
+// The dependencies and costs of tasks. Keeps a reference to the pipeline, but ignores its actions.
 class Tasks {
  public:
   explicit Tasks(const Pipeline& pipeline);
@@ -45,18 +44,18 @@ class Tasks {
     return durations_[3 * static_cast<std::size_t>(task.stage) +
                       static_cast<std::size_t>(task.kind)];
   }
-  // The predecessors of a task: on another stage, with the transfer time of its result, and on this
-  // one. A stage of -1: none.
+  // The predecessors of a task: one on another stage, with the transfer time of its result, and one
+  // on the same stage. A stage of -1 means none.
   struct Needs {
     Task far = {.stage = -1};
     double travel = 0;
     Task near = {.stage = -1};
   };
   Needs needs(const Task& task) const;
-  // Returns the task on another stage that waits for this one; a stage of -1: none.
+  // Returns the task on another stage that waits for this one; a stage of -1 means none.
   Task follower(const Task& task) const;
-  // Returns when the predecessors of a task are complete, given the ends of tasks; below 0: unknown
-  // yet.
+  // Returns when the predecessors of a task are complete, given the ends of tasks; negative if
+  // unknown.
   double ready(const Task& task, const std::vector<double>& end) const;
 
   void time(const Orders& orders, Timing& timing) const;
@@ -73,9 +72,9 @@ class Tasks {
   std::vector<double> durations_;
 };
 
-// Converts B to I and W and overlaps to their parts, and drops everything else.
+// Converts B to I and W, and overlaps to their parts; drops everything else.
 Orders orders_of(const Pipeline& pipeline);
-// Adds transfers; everything except the actions comes from `frame`.
+// Adds transfers. Everything except the actions comes from `frame`.
 Pipeline with_orders(const Pipeline& frame, const Orders& orders);
 
 }  // namespace unisono::pipeline

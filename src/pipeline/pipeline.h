@@ -17,7 +17,7 @@ namespace unisono::pipeline {
 
 enum class ActionKind : std::uint8_t {
   forward,           // F
-  backward,          // B: input and weight gradient in one
+  backward,          // B: input and weight gradients together
   backward_input,    // I
   backward_weight,   // W
   send_forward,      // SEND_F: the output of F of this stage, to the next stage
@@ -25,16 +25,16 @@ enum class ActionKind : std::uint8_t {
   send_backward,     // SEND_B: the input gradient of this stage, to the stage before
   receive_backward,  // RECV_B: the output gradient of this stage, from the next stage
   reduce_grad,       // REDUCE_GRAD: over the data-parallel axis
-  unshard,           // UNSHARD: the parameters of the stage are gathered
-  reshard,           // RESHARD: and freed again
-  overlap,           // OVERLAP_F_B: the following `parts` actions are computed together
+  unshard,           // UNSHARD: gathers the parameters of the stage
+  reshard,           // RESHARD: frees them again
+  overlap,           // OVERLAP_F_B: computes the following `parts` actions together
 };
 
 struct Action {
   ActionKind kind = ActionKind::forward;
   int stage = -1;       // -1: an overlap
   int microbatch = -1;  // -1: an action on a whole stage
-  int parts = 0;        // of an overlap: number of following actions inside
+  int parts = 0;        // overlap: number of actions inside, which follow
 
   bool operator==(const Action&) const = default;
 };
@@ -48,18 +48,17 @@ struct Chain {
   bool operator==(const Chain&) const = default;
 };
 
-// Times in one unit, one per stage. B takes input + weight.
+// Times in one unit, by stage. B takes input + weight.
 struct Costs {
   std::vector<double> forward = {};
   std::vector<double> input = {};
   std::vector<double> weight = {};
-  std::vector<double> transfer = {};  // between this stage and the next one of its chain
+  std::vector<double> transfer = {};  // from this stage to the next one of its chain
 
   bool operator==(const Costs&) const = default;
 };
 
-// The memory of one microbatch of a stage: `activation` from its F on, and `kept` of it between I
-// and W.
+// The memory of one microbatch of a stage: `activation` from its F on, and `kept` between I and W.
 struct StageMemory {
   std::vector<double> activation_bytes = {};
   std::vector<double> kept_bytes = {};
@@ -71,17 +70,17 @@ struct Pipeline {
   std::string name = {};
   int ranks = 1;
   int microbatches = 1;
-  std::vector<int> stage_rank = {};  // one per stage
+  std::vector<int> stage_rank = {};  // by stage
   std::vector<Chain> chains = {};
   Costs costs = {};
   StageMemory memory = {};
-  // Messages between two ranks keep their order: in one FIFO (1), or in one for forward and one for
-  // backward (2).
+  // Messages between two ranks keep their order: in one FIFO (1), or in separate FIFOs for forward
+  // and backward (2).
   int lanes = 2;
-  // The number of messages that a lane holds in each direction before a receive waits for them; 0:
-  // a send ends when its receive has begun.
+  // The number of messages that a lane holds in each direction before a receive takes them; 0: a
+  // send ends when its receive has begun.
   int capacity = 1;
-  std::vector<std::vector<Action>> actions = {};  // for each rank, in order
+  std::vector<std::vector<Action>> actions = {};  // by rank, in order
 
   int stages() const { return static_cast<int>(stage_rank.size()); }
   bool operator==(const Pipeline&) const = default;
@@ -90,9 +89,10 @@ struct Pipeline {
 inline constexpr int kMostRanks = 4096;
 inline constexpr int kMostStages = 16384;
 inline constexpr int kMostMicrobatches = 65536;
-inline constexpr std::size_t kMostActions = 4U << 20U;  // also limits stages times microbatches
+inline constexpr std::size_t kMostActions = 4U << 20U;  // also the limit of stages times
+                                                        // microbatches
 
-// The neighbours of each stage; -1: none. `chain` is the index of its chain.
+// The neighbours of each stage; -1 means none. `chain` is the index of its chain.
 struct Neighbours {
   std::vector<int> before;
   std::vector<int> next;
@@ -100,18 +100,18 @@ struct Neighbours {
 };
 Neighbours neighbours(const Pipeline& pipeline);
 
-bool is_compute(ActionKind kind);  // F, B, I or W
+bool is_compute(ActionKind kind);  // true for F, B, I and W
 bool is_send(ActionKind kind);
 bool is_receive(ActionKind kind);
-bool is_forward_lane(ActionKind kind);  // SEND_F or RECV_F
+bool is_forward_lane(ActionKind kind);  // true for SEND_F and RECV_F
 bool has_microbatch(ActionKind kind);
 std::string_view to_string(ActionKind kind);  // "SEND_F"
 std::string to_string(const Action& action);  // "3SEND_F1"
 
-// Returns the index after the action at `index`, and after its parts if it is an overlap.
+// Returns the index of the action after the one at `index`; skips its parts if it is an overlap.
 std::size_t after(const std::vector<Action>& actions, std::size_t index);
 
-// Sets costs and memory that are not given to 1 for each stage (transfers to 0).
+// Sets missing costs and memory sizes to 1 for each stage, and transfers to 0.
 void set_unit_costs(Pipeline& pipeline);
 
 // Returns why the data itself is invalid (sizes, ranks out of range, ...), or nothing. verify()

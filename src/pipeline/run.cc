@@ -20,9 +20,9 @@ struct Queue {
   std::size_t other;  // the peer's end
   std::vector<Posted> posted = {};
   std::size_t head = 0;
-  double turn = 0;                    // when the head could begin
-  std::vector<double> arrivals = {};  // at the peer, of messages sent here
-  std::vector<double> received = {};  // when messages that come here were received
+  double turn = 0;                    // earliest time of the head
+  std::vector<double> arrivals = {};  // arrival times at the peer of the messages sent here
+  std::vector<double> received = {};  // receive times of the messages that arrive here
 };
 
 double uniform(std::uint64_t seed, std::uint64_t rank, std::uint64_t action) {
@@ -31,7 +31,7 @@ double uniform(std::uint64_t seed, std::uint64_t rank, std::uint64_t action) {
     x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
     x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
   }
-  return static_cast<double>(x >> 11U) * 0x1p-52 - 1;  // -1 to 1
+  return static_cast<double>(x >> 11U) * 0x1p-52 - 1;  // in -1 to 1
 }
 
 class Player {
@@ -71,7 +71,7 @@ class Player {
   struct Rank {
     std::size_t next = 0;
     double now = 0;
-    std::vector<std::size_t> stirred = {};  // its queues that may have something to do
+    std::vector<std::size_t> stirred = {};  // its queues that may make progress
     bool is_awake = false;
   };
 
@@ -90,14 +90,14 @@ class Player {
     }
   }
 
-  // Only queues with a new event are examined: a rank may have thousands.
+  // Examines only queues with a new event: a rank may have thousands of queues.
   void stir(std::size_t queue) {
     const int rank = queues_[queue].rank;
     ranks_[static_cast<std::size_t>(rank)].stirred.push_back(queue);
     wake(rank);
   }
 
-  // Returns the other stage of a transfer; -1: the chain ends there.
+  // Returns the other stage of a transfer; -1 if the chain ends there.
   int partner(const Action& action) const {
     const bool next =
         action.kind == ActionKind::send_forward || action.kind == ActionKind::receive_backward;
@@ -126,7 +126,7 @@ class Player {
     return queue.head < queue.posted.size() && is_receive(action_at(queue, queue.head).kind);
   }
 
-  // Returns when the lane has room for the message that the head sends; below 0: not yet.
+  // Returns when the lane has room for the message that the head sends; negative if not yet.
   double room_at(const Queue& queue) const {
     const std::size_t message = queue.arrivals.size();
     const Queue& other = queues_[queue.other];
@@ -181,17 +181,17 @@ class Player {
     Rank& state = ranks_[static_cast<std::size_t>(rank)];
     const int stage = partner(action);
     if (stage < 0 || rank_of(stage) == rank) {
-      return;  // verify() reports it
+      return;  // verify() reports this
     }
     const std::size_t queue = queue_of(rank, rank_of(stage), is_forward_lane(action.kind));
     queues_[queue].posted.push_back({.action = index, .time = state.now});
     if (queues_[queue].head + 1 == queues_[queue].posted.size()) {
       state.stirred.push_back(queue);
-      stir(queues_[queue].other);  // its send may wait for a receive that begins
+      stir(queues_[queue].other);  // the peer's send may wait for a receive to begin
     }
   }
 
-  // Returns when the input of a computation is available; below 0: not yet.
+  // Returns when the input of a computation is available; negative if not yet.
   double ready(int rank, const Action& action) const {
     const std::size_t here = cell(action);
     const auto from = [&](int stage, const std::vector<double>& made,
@@ -314,7 +314,7 @@ class Player {
     if (state.next < actions.size()) {
       std::size_t blocked = state.next;
       while (actions[blocked].kind == ActionKind::overlap || ready(rank, actions[blocked]) >= 0) {
-        ++blocked;  // the part of an overlap that lacks its input
+        ++blocked;  // report the part of an overlap that lacks its input
       }
       waiting.action = blocked;
       const Action& action = actions[blocked];
@@ -354,7 +354,7 @@ class Player {
   std::vector<Rank> ranks_;
   std::map<std::pair<std::pair<int, int>, int>, std::size_t> index_;  // by rank, peer and lane
   std::vector<Queue> queues_;
-  // When each stage has done a microbatch, and when its input has arrived; below 0: not yet.
+  // When each stage has done a microbatch, and when its input has arrived; negative if not yet.
   std::vector<double> forward_, backward_, input_, gradient_;
   std::deque<int> awake_;
   Run result_;

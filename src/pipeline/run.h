@@ -1,11 +1,11 @@
-// Plays a pipeline event by event: when each action starts and ends, and where every rank is
-// blocked if they wait for each other.
+// Plays a pipeline event by event: when each action starts and ends, and, if ranks deadlock, where
+// each of them is blocked.
 //
-// A rank does its actions in order. A send or receive is put into the queue of its lane and the
-// rank continues; a computation waits for the receive of its input. A queue does one transfer after
-// the other: a send leaves when the lane has room, a receive ends when its message is there. An
-// overlap begins when the inputs of all its parts are there, takes as long as they take one after
-// the other, and has all results at its end.
+// A rank does its actions in order. It puts a send or receive into the queue of its lane and
+// continues; a computation waits for the receive of its input. A queue does one transfer at a time:
+// a send leaves when the lane has room, a receive ends when its message has arrived. An overlap
+// begins when the inputs of all its parts are available, takes as long as the parts in sequence,
+// and has all results at its end.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@ namespace unisono::pipeline {
 inline constexpr int kUnlimited = std::numeric_limits<int>::max();
 
 struct RunOptions {
-  int capacity = -1;  // -1: what the pipeline declares; kUnlimited
+  int capacity = -1;  // -1: the capacity that the pipeline declares; or kUnlimited
   std::uint64_t seed = 0;
-  double jitter = 0;  // a computation takes up to this share longer or shorter
+  double jitter = 0;  // a computation takes longer or shorter by up to this share
   int slow_stage = -1;
   double slow_factor = 1;
 };
 
 struct Span {
-  double start = -1;  // below 0: not reached
+  double start = -1;  // negative: not reached
   double end = -1;
 };
 
-// Why a rank has not finished.
+// The reason why a rank has not finished.
 struct Waiting {
   int rank = 0;
   std::size_t action = 0;  // index where the rank is blocked; number of actions if finished
@@ -42,8 +42,8 @@ struct Waiting {
 
 struct Run {
   double makespan = 0;
-  std::vector<std::vector<Span>> spans = {};  // for each rank and action
-  std::vector<double> busy = {};              // for each rank: time in computations
+  std::vector<std::vector<Span>> spans = {};  // by rank and action
+  std::vector<double> busy = {};              // by rank: time in computations
   std::vector<Waiting> waiting = {};          // empty: all ranks have finished
 
   bool finished() const { return waiting.empty(); }

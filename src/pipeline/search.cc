@@ -32,7 +32,7 @@ class Search {
     find_blocked();
     double least = timing_.makespan;
     Orders best = orders_;
-    // Accepts slightly longer orders too, less and less so, to leave dead ends.
+    // Also accepts slightly longer orders, less and less often, to leave local minima.
     constexpr double kLonger = 0.003;
     for (std::size_t round = 0; round < rounds && !blocked_.empty() && least > enough; ++round) {
       const double left = 1 - static_cast<double>(round) / static_cast<double>(rounds);
@@ -54,7 +54,7 @@ class Search {
   }
 
   // Finds the tasks on the longest path that begin when their rank's previous task ends, although
-  // all their inputs were available.
+  // all their inputs were available earlier.
   void find_blocked() {
     blocked_.clear();
     Place at;
@@ -84,7 +84,7 @@ class Search {
     }
   }
 
-  // Either the blocked task moves some places ahead, or one of those before it moves behind it.
+  // Moves either the blocked task some places ahead, or one of the tasks before it behind it.
   void try_move(const Place& place, double longest) {
     std::vector<Task>& order = orders_[place.rank];
     constexpr std::size_t kFar = 12;
@@ -119,7 +119,7 @@ class Search {
     }
   }
 
-  // F, I and W of a microbatch of a stage, and microbatches of one kind, stay in their order.
+  // F, I and W of a microbatch of a stage keep their order, and so do microbatches of one kind.
   static bool is_in_order(const std::vector<Task>& order, std::size_t from, std::size_t to) {
     const Task& moved = order[to];
     const std::size_t first = std::min(from, to);
@@ -146,7 +146,7 @@ class Search {
   std::mt19937_64 random_;
   Timing timing_;
   Timing trial_;
-  std::vector<Place> place_;  // of each task
+  std::vector<Place> place_;  // by task
   std::vector<Place> blocked_;
 };
 

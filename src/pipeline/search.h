@@ -8,13 +8,13 @@
 namespace unisono::pipeline {
 
 struct SearchLimits {
-  double most_bytes = 0;  // on each rank
+  double most_bytes = 0;  // per rank
   double work = 0;        // number of tasks that may be timed
-  double enough = 0;      // a makespan that need not be improved
+  double enough = 0;      // stop at this makespan
 };
 
-// Moves single tasks on the longest path, and keeps the best order, which is never longer than the
-// given one. No rank exceeds `most_bytes`, if none does before.
+// Moves single tasks on the longest path, and returns the best order, which is never longer than
+// the given one. No rank exceeds `most_bytes` if none did before.
 void better(const Tasks& tasks, Orders& orders, const SearchLimits& limits, std::uint64_t seed);
 
 }  // namespace unisono::pipeline

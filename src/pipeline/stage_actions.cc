@@ -10,7 +10,7 @@ struct Stage {
   bool is_gathered = false;
   bool is_reduced = false;
   bool is_freed = false;
-  std::size_t left = 0;  // its remaining computations
+  std::size_t left = 0;  // remaining computations
   bool has_begun = false;
 };
 

@@ -161,7 +161,7 @@ Parsed<Pipeline> parse_csv(std::string_view text) {
   if (text.size() > kMostBytes) {
     return Parsed<Pipeline>::failure("more than 64 MiB", "byte " + std::to_string(kMostBytes));
   }
-  if (text.ends_with('\n')) {  // only one: a line without actions is a rank without stages
+  if (text.ends_with('\n')) {  // strip only one: an empty line is a rank without stages
     text.remove_suffix(1);
   }
   std::size_t total = 0;

@@ -1,10 +1,10 @@
 // Pipelines as text: the CSV that torch.distributed.pipelining writes and reads. A line is a rank,
-// a cell is an action: "0F0,0F1,0SEND_F0,(1F4;1B0)OVERLAP_F_B". Empty cells mark idle ticks of a
-// clock that the file does not have; they are skipped. A line without actions is a rank without
+// and a cell is an action: "0F0,0F1,0SEND_F0,(1F4;1B0)OVERLAP_F_B". Empty cells mark idle ticks of
+// a clock that the file does not have; they are skipped. A line without actions is a rank without
 // stages, as in PyTorch.
 //
-// The file does not contain the rank of a stage (it is where its computations are), its costs (1),
-// or the existence of two chains: a pipeline with two chains cannot be written.
+// The file does not contain the rank of a stage (a stage is where its computations are), its costs
+// (they are 1), or chains: a pipeline with two chains cannot be written.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@
 
 namespace unisono::pipeline {
 
-// Parses one line of the CSV. A failure's position is "cell N", counted from 1.
+// Parses one line of the CSV. The position of a failure is "cell N", counted from 1.
 Parsed<std::vector<Action>> parse_actions(std::string_view line);
 std::string actions_text(const std::vector<Action>& actions);
 
-// The result has passed check(). A failure's position is "line N", or "byte N" of a text that is
+// The result has passed check(). The position of a failure is "line N", or "byte N" if the text is
 // too long.
 Parsed<Pipeline> parse_csv(std::string_view text);
 std::string to_csv(const Pipeline& pipeline);  // REQUIRES: one chain

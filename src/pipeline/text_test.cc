@@ -12,7 +12,7 @@ TEST(PipelineText, EveryEntryIsTheSameWhenReadBack) {
   for (const Entry* entry : catalog()) {
     SCOPED_TRACE(entry->name);
     const int chunks = entry->chunks == 0 ? 2 : entry->chunks;
-    // Rows with more bytes than a JSON string may have.
+    // Lines with more bytes than a JSON string may have.
     Pipeline pipeline = build(*entry, {.ranks = 4, .chunks = chunks, .microbatches = 256});
     const Parsed<Pipeline> from_json = parse_pipeline_json(to_json(pipeline));
     ASSERT_TRUE(from_json) << from_json.position << ": " << from_json.message;

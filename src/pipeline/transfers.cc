@@ -9,7 +9,7 @@ namespace unisono::pipeline {
 namespace {
 
 struct Message {
-  ActionKind kind;  // of its receive
+  ActionKind kind;  // of the receive
   int stage;
   int microbatch;
 };
@@ -49,7 +49,7 @@ class Placing {
     return kind == ActionKind::backward || kind == ActionKind::backward_input;
   }
 
-  // Returns the stage on another rank that needs the result of the action; -1: none.
+  // Returns the stage on another rank that needs the result of the action; -1 if there is none.
   int target_of(const Action& action, int rank) const {
     int stage = -1;
     if (action.kind == ActionKind::forward) {
@@ -70,7 +70,7 @@ class Placing {
     return rank_of(stage) == rank ? -1 : stage;
   }
 
-  // Returns the position of the message in its lane; below 0: no rank sends it.
+  // Returns the position of the message in its lane; negative if no rank sends it.
   int& place_of(const Message& message) {
     return place_[message.kind == ActionKind::receive_forward ? 0 : 1]
                  [static_cast<std::size_t>(message.stage) *
@@ -105,7 +105,8 @@ class Placing {
     const ActionKind kind = action.kind == ActionKind::forward ? ActionKind::receive_forward
                                                                : ActionKind::receive_backward;
     Lane& lane = lanes_[{rank_of(stage), rank}];
-    // Does nothing if it is received already, or no rank computes it: verify() reports that.
+    // Does nothing if the message is already received, or if no rank computes it: verify() reports
+    // the latter.
     for (const int place = place_of({kind, action.stage, action.microbatch});
          lane.received <= place; ++lane.received) {
       const Message& message = lane.messages[static_cast<std::size_t>(lane.received)];
@@ -146,7 +147,7 @@ class Placing {
   Pipeline& pipeline_;
   Neighbours around_;
   std::map<Pair, Lane> lanes_;
-  std::array<std::vector<int>, 2> place_;  // forward and backward
+  std::array<std::vector<int>, 2> place_;  // by direction: forward, backward
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Derives sends and receives from the order of the computations: a schedule may leave them out.
+// Derives sends and receives from the order of the computations, so that a schedule may omit them.
 #pragma once
 
 #include "pipeline/pipeline.h"
@@ -9,7 +9,8 @@ bool has_transfers(const Pipeline& pipeline);
 
 // Adds a send after each computation whose result another rank needs, and a receive before the
 // first use of the message. The receives from one rank are in the order of its sends, so an early
-// one brings forward those before it. REQUIRES: check() passes, and there are no transfers yet.
+// receive moves the earlier ones forward too. REQUIRES: check() passes, and there are no transfers
+// yet.
 void add_transfers(Pipeline& pipeline);
 
 }  // namespace unisono::pipeline

@@ -19,7 +19,7 @@ class Block {
   explicit Block(int ranks)
       : ranks_(ranks), taken_(static_cast<std::size_t>(ranks)), passes_(taken_.size()) {}
 
-  // Puts the pass into the first free slot from `slot` on, and returns the slot.
+  // Puts the pass into the first free slot from `slot` on. Returns that slot.
   int place(ActionKind kind, int stage, int slot) {
     const auto rank = static_cast<std::size_t>(std::min(stage, 2 * ranks_ - 1 - stage));
     while (taken_[rank][static_cast<std::size_t>(slot % kClock)]) {

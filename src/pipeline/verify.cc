@@ -9,9 +9,9 @@
 namespace unisono::pipeline {
 namespace {
 
-// Returns the shortest circle of ranks that wait for each other, or else a rank that is waited for
-// in vain. Each rank waits for one other, so a walk that marks visited ranks finds every circle
-// once. A circle starts with its lowest rank, wherever the walk entered it.
+// Returns the shortest cycle of ranks that wait for each other, or else a rank whose peer never
+// answers. Each rank waits for one other rank, so a walk that marks visited ranks finds every cycle
+// once. A cycle starts with its lowest rank, wherever the walk entered it.
 std::vector<Waiting> shortest_wait(const std::vector<Waiting>& waiting, int ranks) {
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   std::vector<std::size_t> place(static_cast<std::size_t>(ranks), kNone);
@@ -30,7 +30,7 @@ std::vector<Waiting> shortest_wait(const std::vector<Waiting>& waiting, int rank
       at = next(at);
     }
     if (at == kNone || walk_of[at] != start) {
-      continue;  // it ends, or joins an earlier walk
+      continue;  // the walk ends, or joins an earlier one
     }
     std::vector<Waiting> circle = {waiting[at]};
     for (std::size_t i = next(at); i != at; i = next(i)) {
@@ -94,13 +94,13 @@ int least_capacity(const Pipeline& pipeline) {
   return works;
 }
 
-// The memory of one rank while it does its actions.
+// Tracks the memory of one rank while it does its actions.
 class Holding {
  public:
   explicit Holding(const StageMemory& memory) : memory_(memory) {}
 
   // Adds the actions [first, end), which are done together: the results of a forward pass exist
-  // before the others have freed anything, in whichever order they are written.
+  // before the other actions free anything, whatever their written order.
   void add(const Action* first, const Action* end) {
     for (const Action* action = first; action != end; ++action) {
       if (action->kind == ActionKind::forward) {
@@ -113,7 +113,7 @@ class Holding {
     for (const Action* action = first; action != end; ++action) {
       free(*action);
     }
-    peak_bytes_ = std::max(peak_bytes_, bytes_);  // the kept part may be more than the activation
+    peak_bytes_ = std::max(peak_bytes_, bytes_);  // the kept part may exceed the activation
   }
   double peak_bytes() const { return peak_bytes_; }
   int peak() const { return peak_; }

@@ -1,6 +1,6 @@
-// Verifies a pipeline across its ranks: every computation is done once and on its rank, after its
-// input; every message is sent once and received once, in the same order at both ends of a lane;
-// and ranks do not deadlock with the lanes' capacity.
+// Verifies a pipeline across its ranks. Every computation is done once, on its rank, and after its
+// input. Every message is sent once and received once, in the same order at both ends of a lane.
+// The ranks do not deadlock with the lanes' capacity.
 #pragma once
 
 #include <vector>
@@ -12,9 +12,9 @@ namespace unisono::pipeline {
 
 struct Verdict {
   std::vector<Finding> findings = {};  // at most 100
-  // The least capacity of lanes without a deadlock; -1: there is none, or the order is wrong.
+  // The least lane capacity without a deadlock; -1: no capacity avoids it, or the order is wrong.
   int least_capacity = -1;
-  std::vector<double> peak_bytes = {};  // of each rank
+  std::vector<double> peak_bytes = {};  // by rank
   std::vector<int> peak_activations = {};
 
   bool right() const { return findings.empty(); }

@@ -43,7 +43,7 @@ TEST(PipelineVerify, SaysWhatIsWrong) {
             "rank 0 does 0RECV_B0, for which rank 1 has no send");
 }
 
-// As in PyTorch, which refuses these when it runs them on sharded stages.
+// PyTorch refuses the same orders when it runs them on sharded stages.
 TEST(PipelineVerify, ParametersAndGradientsOfAStageAreThereOnce) {
   EXPECT_EQ(first_finding("0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0REDUCE_GRAD,0RESHARD"), "right");
   EXPECT_EQ(first_finding("0F0,0UNSHARD,0B0"),
@@ -75,19 +75,19 @@ TEST(PipelineVerify, FindsTheDeadlockOfTwoSends) {
       sentence(verdict.findings.front()),
       "rank 0 cannot begin 0B0, as 0SEND_F1 waits for rank 1, and rank 1 cannot begin 1F1, as "
       "1SEND_B0 waits for rank 0");
-  pipeline.lanes = 2;  // forward and backward do not wait for each other
+  pipeline.lanes = 2;  // forward and backward lanes do not wait for each other
   EXPECT_EQ(verify(pipeline).least_capacity, 0);
 }
 
 TEST(PipelineVerify, RanksThatWaitInACircleAreNamed) {
-  // Rank 0 does B of stage 0 before the F of stage 2 that its gradient comes from.
+  // Rank 0 does B of stage 0 before the F of stage 2 that produces its gradient.
   EXPECT_EQ(
       first_finding("0F0,0B0,2F0,2B0\n1F0,1B0"),
       "rank 0 cannot begin 0B0, as 0RECV_B0 waits for rank 1, and rank 1 cannot begin 1B0, as "
       "1RECV_B0 waits for rank 0");
 }
 
-// Rank 0 only leads into the circle, and reaches rank 2 before rank 1.
+// Rank 0 is not in the cycle, but waits for it, and enters it at rank 2 instead of rank 1.
 TEST(PipelineVerify, ACircleIsToldFromItsFirstRank) {
   EXPECT_EQ(
       first_finding("4F0,4B0\n0F0,0B0,2F0,2B0\n1F0,1B0,3F0,3B0"),
@@ -112,8 +112,8 @@ TEST(PipelineVerify, TheSpellingOfAnOverlapDoesNotChangeThePeak) {
   }
 }
 
-// Every rank does the first of its two stages completely before the second, and so waits for the
-// next rank, the last one for the first.
+// Every rank does all of its first stage before its second stage. So each rank waits for the next
+// one, and the last one for the first.
 TEST(PipelineVerify, ACircleOfManyRanksIsFoundAtOnce) {
   std::string csv;
   for (int rank = 0; rank < kMostRanks; ++rank) {
@@ -151,7 +151,8 @@ TEST(PipelineVerify, ARankWithManyPeersIsPlayedAtOnce) {
   EXPECT_TRUE(verify(read(rows + others)).right());
 }
 
-// Every I on rank 1 needs a message that no rank sends, after as many that rank 0 does send.
+// Every I on rank 1 needs a message that no rank sends, after as many messages that rank 0 does
+// send.
 TEST(PipelineVerify, WhatNobodySendsIsNotLookedForAgainAndAgain) {
   constexpr int kStages = 8;
   constexpr int kMicrobatches = kMostMicrobatches;
@@ -194,7 +195,7 @@ Mutant mutate(Pipeline pipeline, std::mt19937& random) {
   const std::ptrdiff_t from = any_of(starts());
   const auto end = static_cast<std::ptrdiff_t>(after(actions, static_cast<std::size_t>(from)));
   const std::vector<Action> moved(actions.begin() + from, actions.begin() + end);
-  // Parameters that are not freed remain.
+  // Parameters without a RESHARD stay in memory, which is valid.
   const bool is_kept = kind == 2 && moved.front().kind == ActionKind::reshard;
   if (kind != 1) {
     actions.erase(actions.begin() + from, actions.begin() + end);
@@ -205,7 +206,7 @@ Mutant mutate(Pipeline pipeline, std::mt19937& random) {
   return {std::move(pipeline), kind > 2 || is_kept};
 }
 
-// For a model with sharded parameters, and ranks with copies elsewhere.
+// Adds the actions of a model with sharded parameters and copies on other ranks.
 void add_stage_actions(Pipeline& pipeline) {
   Pipeline all = pipeline;
   all.actions.assign(all.actions.size(), {});
@@ -219,7 +220,7 @@ void add_stage_actions(Pipeline& pipeline) {
   copy_stage_actions(all, pipeline);
 }
 
-// Dropped and doubled actions are rejected, and so is a capacity that is too small; a moved action
+// Dropped and doubled actions are rejected, and so is a capacity that is too small. A moved action
 // is rejected, or the pipeline still runs to its end.
 TEST(PipelineVerify, MutantsAreRejectedOrRun) {
   std::mt19937 random(18);

@@ -11,8 +11,7 @@
 namespace unisono::pipeline {
 namespace {
 
-// Written for at least 2p-1 microbatches; if there are fewer, the surplus ones are removed
-// afterwards.
+// Made for at least 2p-1 microbatches; surplus ones are removed afterwards if there are fewer.
 void append_zbv(std::vector<Action>& actions, PipelineSize shape, int rank) {
   ActionList order(actions);
   const int down = rank;
