@@ -71,7 +71,7 @@ std::string spec_problem(const PipelineStage& stage) {
   throw Error(ErrorCode::mismatch, "pipeline: " + what + "\n" + next);
 }
 
-// Finds the first rank that differs from this one.
+// Finds the first rank whose schedule or shapes differ from this rank's.
 void compare_schedules(Communicator& comm, const pipeline::Pipeline& pipeline,
                        const std::string& problem) {
   const std::array<std::uint64_t, 2> mine = {Hash().add(to_json(pipeline)).value(),
@@ -113,7 +113,7 @@ std::vector<std::optional<TensorSpec>> agree(Communicator& comm, const pipeline:
     write_spec(stage.input, words_of(stage.stage, false));
     write_spec(stage.output, words_of(stage.stage, true));
   }
-  comm.all_reduce(words, sum);  // each stage is on one rank
+  comm.all_reduce(words, sum);  // each stage is on one rank, so a sum collects all of them
   std::vector<std::optional<TensorSpec>> outputs(pipeline.stage_rank.size());
   const pipeline::Neighbours around = neighbours(pipeline);
   for (int stage = 0; stage < pipeline.stages(); ++stage) {

@@ -1,4 +1,4 @@
-// The agreement between the ranks of a pipeline before the first step.
+// Checks before the first step that the ranks of a pipeline agree.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 
 namespace unisono::parallel::detail {
 
-// Returns the output of each stage; unset for the last one of a chain. `problem`: what is wrong on
+// Returns the output of each stage; unset for the last stage of a chain. `problem`: the error of
 // this rank, or empty. Collective. Errors: mismatch on all ranks if schedules or shapes differ, or
-// another rank has a problem; usage on the ranks with a problem.
+// if another rank has a problem; usage on the ranks with a problem.
 std::vector<std::optional<TensorSpec>> agree(Communicator& comm, const pipeline::Pipeline& pipeline,
                                              const std::vector<PipelineStage>& stages,
                                              const std::string& problem);

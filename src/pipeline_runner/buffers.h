@@ -1,4 +1,4 @@
-// Memory for tensors between stages, reused.
+// Reusable memory for tensors between stages.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +52,7 @@ class BufferPool {
   std::size_t most() const { return most_; }
 
  private:
-  std::map<std::size_t, std::vector<StageBuffer>> spare_;  // by bytes
+  std::map<std::size_t, std::vector<StageBuffer>> spare_;  // by size in bytes
   std::size_t held_ = 0;
   std::size_t most_ = 0;
 };

@@ -1,4 +1,4 @@
-// The C interface: schedules of pipelines, and their runner.
+// The C interface of pipeline schedules and their runner.
 #include "unisono/pipeline.h"
 
 #include <cstddef>
@@ -23,7 +23,8 @@ struct unisono_pipeline_handle {
 namespace unisono::c_api {
 namespace {
 
-// A member behind the last could lie in the padding, where its absence cannot be told.
+// A new last member could lie in the padding, where the size of the struct would not show its
+// absence.
 static_assert(offsetof(unisono_pipeline_options_t, context) + sizeof(void*) ==
               sizeof(unisono_pipeline_options_t));
 static_assert(offsetof(unisono_pipeline_stage_t, dimensions) + sizeof(std::size_t) ==

@@ -109,7 +109,7 @@ std::string Lanes::owes(const Message& message) const {
          numbered(message.partner);
 }
 
-// Returns the result of `body`, which begins or ends this message.
+// Runs `body`, which begins or ends this message, and returns its result.
 template <typename Body>
 auto Lanes::saying_whose(const Message& message, const Body& body) const {
   const auto what = [&] {
@@ -128,14 +128,14 @@ void Lanes::begin_step() {
   }
 }
 
-// Groups keep their order, so messages posted ahead match the next receives.
+// Groups preserve the message order, so messages posted ahead match the next receives.
 void Lanes::post(Lane& lane) {
   const std::size_t most =
       std::min(lane.receives.size(), lane.reached + static_cast<std::size_t>(setting_.capacity));
   for (; lane.posted < most; ++lane.posted) {
     Message& message = messages_[lane.receives[lane.posted]];
     message.buffer = pool_.take(message.bytes);
-    // No limit here: it counts from when the rank waits.
+    // No time limit here: it starts when the rank waits.
     saying_whose(message, [&] {
       message.request = unisono::detail::ExactReceives::recv_async(
           group_of(message.is_forward), message.buffer.span().data(), message.bytes, message.peer,

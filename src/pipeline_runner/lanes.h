@@ -19,41 +19,40 @@ class Lanes {
   struct Setting {
     int capacity = 1;
     int timeout_ms = -1;
-    // Returns the length of the message of a send or receive.
+    // Returns the message length of a send or receive.
     std::function<std::size_t(const pipeline::Action&)> bytes;
-    // Called when an action on a message has ended.
+    // Called when the message of an action has ended.
     std::function<void(std::size_t)> ended;
   };
-  // Collective: makes the groups.
+  // Creates the groups. Collective.
   Lanes(Communicator& comm, const pipeline::Pipeline& pipeline, BufferPool& pool, Setting setting);
 
   // Posts the first receives of a step.
   void begin_step();
   void send(std::size_t action, StageBuffer buffer);
-  // The rank has reached this receive, so one more may be posted.
+  // Reports that the rank has reached this receive, so one more may be posted.
   void reach(std::size_t action);
-  // Returns the message of this receive, for the action at `needed_by`. Errors: those of
-  // run_step().
+  // Returns the message of this receive for the action at `needed_by`. Errors: those of run_step().
   StageBuffer take(const pipeline::Action& receive, std::size_t needed_by);
   // Waits until all sends have been received.
   void finish_step();
 
  private:
   struct Message {
-    std::size_t action = 0;  // among those of this rank
+    std::size_t action = 0;  // index among the actions of this rank
     int peer = 0;
     bool is_forward = true;
     std::size_t bytes = 0;
-    std::size_t partner = 0;  // the index among the actions of the peer
+    std::size_t partner = 0;  // index among the actions of the peer
     StageBuffer buffer = {};
     std::optional<Request> request = {};
   };
   struct Lane {
-    std::vector<std::size_t> receives = {};  // indices of messages_, in order
+    std::vector<std::size_t> receives = {};  // indices in messages_, in order
     std::size_t posted = 0;
     std::size_t reached = 0;
   };
-  using Key = std::pair<int, bool>;  // the peer, and forward or backward
+  using Key = std::pair<int, bool>;  // peer, and forward or backward
 
   void list_messages();
   void find_partners();
@@ -82,10 +81,11 @@ class Lanes {
   Communicator* forward_ = nullptr;
   Communicator* backward_ = nullptr;
   std::vector<Message> messages_;
-  std::map<std::size_t, std::size_t> place_;  // of an action, in messages_
+  std::map<std::size_t, std::size_t> place_;  // by action: index in messages_
   std::map<Key, Lane> lanes_;
-  std::map<std::tuple<pipeline::ActionKind, int, int>, std::size_t> receives_;  // of an action
-  std::deque<std::size_t> sends_;  // pending: indices of messages_
+  // Indices of the actions, by kind, stage and microbatch.
+  std::map<std::tuple<pipeline::ActionKind, int, int>, std::size_t> receives_;
+  std::deque<std::size_t> sends_;  // pending sends: indices in messages_
 };
 
 }  // namespace unisono::parallel::detail

@@ -1,4 +1,4 @@
-// Adds the runner's context to errors of waiting.
+// Adds the runner's context to errors raised while waiting.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace unisono::parallel::detail {
 
-// Returns the result of `body`; an error gets the description of what this rank of the pipeline
+// Returns the result of `body`. If it throws, adds a description of what this rank of the pipeline
 // waited for. Any call on a group may find that the world has ended, whether it begins a message or
-// waits.
+// waits for one.
 template <typename What, typename Body>
 auto saying_what_it_waits_for(int rank, const What& what, const Body& body) {
   try {

@@ -134,7 +134,7 @@ void PipelineRunner::expect_ready() const {
   }
 }
 
-// Makes the times of all ranks start at the same moment.
+// Starts the times of all ranks at the same moment.
 void PipelineRunner::begin_together() {
   spans_.assign(spans_.size(), {});
   saying_what_it_waits_for(
@@ -146,7 +146,7 @@ void PipelineRunner::run_step() {
   expect_ready();
   state_ = State::in_step;
   current_ = 0;
-  // An exception must not leave the other ranks waiting; a world that has already ended keeps its
+  // An exception must not leave the other ranks waiting. A world that has already ended keeps its
   // reason.
   try {
     if (options_.record) {
@@ -249,7 +249,8 @@ void PipelineRunner::call(std::size_t index, const PipelinePass& pass) {
   }
 }
 
-// Returns the message of `receive`, or the tensor that a neighbour on this rank has made.
+// Returns the message of `receive`, or the tensor that a neighbouring stage on this rank has
+// produced.
 StageBuffer PipelineRunner::from_next_or_before(int other, const Action& receive,
                                                 std::size_t index) {
   if (plan().stage_rank[static_cast<std::size_t>(other)] != comm_.rank()) {

@@ -64,19 +64,19 @@ class PipelineRunner {
   }
   const pipeline::Pipeline& plan() const { return schedule_->pipeline; }
 
-  Communicator comm_;  // its own group of the same ranks
+  Communicator comm_;  // its own group with the same ranks
   std::shared_ptr<const ScheduleState> schedule_;
   PipelineCallbacks callbacks_;
   PipelineOptions options_;
   pipeline::Neighbours around_;
-  std::vector<std::optional<TensorSpec>> outputs_;  // of each stage
+  std::vector<std::optional<TensorSpec>> outputs_;  // by stage
   BufferPool pool_;
   std::optional<Lanes> lanes_;
-  std::vector<int> place_;  // of a stage, among those of this rank; -1: elsewhere
+  std::vector<int> place_;  // by stage: index among this rank's stages; -1: on another rank
   std::vector<Slot> slots_;
-  std::vector<Span> spans_;  // of the actions of this rank, with options_.record
+  std::vector<Span> spans_;  // by action of this rank, with options_.record
   Clock::time_point begin_;
-  std::size_t current_ = 0;  // the running action
+  std::size_t current_ = 0;  // index of the running action
   State state_ = State::ready;
 };
 

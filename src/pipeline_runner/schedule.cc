@@ -18,7 +18,7 @@ std::shared_ptr<const detail::ScheduleState> proved(pipeline::Pipeline pipeline)
     add_transfers(pipeline);
   }
   const pipeline::Verdict verdict = verify(pipeline);
-  // If only the capacity is too small, the runner's lanes hold as much as needed.
+  // If only the capacity is too small, the runner's lanes provide as much as needed.
   if (verdict.least_capacity < 0) {
     throw Error(ErrorCode::usage, "the pipeline schedule " + pipeline.name +
                                       " is invalid: " + sentence(verdict.findings.front()) +

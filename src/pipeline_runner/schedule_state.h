@@ -6,7 +6,7 @@
 namespace unisono::parallel::detail {
 
 struct ScheduleState {
-  pipeline::Pipeline pipeline;  // verified, and with transfers
+  pipeline::Pipeline pipeline;  // verified, with transfers
   int capacity = 1;
 };
 

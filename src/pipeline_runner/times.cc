@@ -1,4 +1,4 @@
-// The times of a step on all ranks, with the player's prediction.
+// Collects the times of a step on all ranks, and compares them with the player's prediction.
 #include <algorithm>
 #include <cstring>
 #include <map>
