@@ -14,7 +14,7 @@ class ClockBounds {
  public:
   ClockBounds(const std::vector<ClockBound>& at_most, const std::vector<ClockBound>& at_least)
       : at_most_(at_most), at_least_(at_least) {}
-  // The highest offset, if the drift is this.
+  // Returns the highest offset that the bounds allow at this drift.
   double highest(double drift) const {
     double least = std::numeric_limits<double>::infinity();
     for (const ClockBound& bound : at_most_) {
@@ -49,7 +49,8 @@ double argmax(double low, double high, const std::function<double(double)>& valu
   return (low + high) / 2;
 }
 
-// The end of the drifts that are possible, between one that is and one that may not be.
+// Returns the limit of the possible drifts, between a possible drift and one that may be
+// impossible.
 double edge(double possible, double far, const ClockBounds& bounds) {
   if (bounds.room(far) >= 0) {
     return far;
@@ -75,7 +76,7 @@ std::optional<ClockLine> align_clocks(const std::vector<ClockBound>& at_most,
     return std::nullopt;
   }
   ClockLine line{.offset = (bounds.highest(drift) + bounds.lowest(drift)) / 2, .drift = drift};
-  // The range that all possible lines share is widest at the first or at the last moment.
+  // The range of all possible lines is widest at the first or the last moment.
   const double low = edge(drift, -kMostDrift, bounds);
   const double high = edge(drift, kMostDrift, bounds);
   double first = std::numeric_limits<double>::infinity();

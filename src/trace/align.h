@@ -1,12 +1,12 @@
-// Determines the difference of two clocks from messages between them: none arrives before it is
-// sent. Each message in one direction is an upper bound of the difference, each one in the other
-// direction a lower bound, and the fastest of both make it tight. The remainder is the uncertainty:
-// half of the shortest round trip, as in a time request.
+// Determines the difference of two clocks from messages between them: no message arrives before it
+// is sent. Each message in one direction gives an upper bound on the difference, and each message
+// in the other direction a lower bound; the fastest messages give the tightest bounds. The rest is
+// the uncertainty: half of the shortest round trip, as in a time request.
 //
-// The clocks may also run at different rates (up to 500 ppm, what an undisciplined quartz can
-// have); each is taken to keep its own.
+// The clocks may also run at different rates (up to 500 ppm, the most that an undisciplined quartz
+// has). Each rate is assumed to be constant.
 //
-//   source  Cristian, Distributed Computing 3, 1989; Duda et al., ICDCS 1987
+// source  Cristian, Distributed Computing 3, 1989; Duda et al., ICDCS 1987
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace unisono::trace {
 
-// At `time` of clock A, B - A is at most, or at least, `bound`. All in nanoseconds.
+// At `time` of clock A, B - A is at most (or at least) `bound`. All values are in nanoseconds.
 struct ClockBound {
   double time = 0;
   double bound = 0;
@@ -24,11 +24,12 @@ struct ClockBound {
 struct ClockLine {
   double offset = 0;
   double drift = 0;
-  double uncertainty = 0;  // at any time of those given, the true difference is no further away
+  double uncertainty = 0;  // the greatest distance from the true difference at any time of the
+                           // bounds
   double at(double time) const { return offset + drift * time; }
 };
 
-// nullopt: there are no messages one way, or they contradict each other.
+// Returns nullopt if one direction has no messages, or if the bounds contradict each other.
 std::optional<ClockLine> align_clocks(const std::vector<ClockBound>& at_most,
                                       const std::vector<ClockBound>& at_least);
 

@@ -1,5 +1,5 @@
-// Fills the ring of a recording with events, block by block. Used by one thread at a time; others
-// fill other blocks.
+// Fills the ring of a recording with events, block by block. Only one thread at a time uses a
+// writer; other writers fill other blocks.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace unisono::trace {
 
 // Shared by the trace writers of a rank.
 struct RecordingView {
-  recording::RecordingHeader* header = nullptr;  // nullptr: nothing is recorded
+  recording::RecordingHeader* header = nullptr;  // nullptr: record nothing
   recording::Event* ring = nullptr;
-  bool counter = false;  // of the processor; false: the system's clock
+  bool counter = false;  // true: the processor's counter; false: the system clock
 };
 
 class BlockWriter {
@@ -26,7 +26,7 @@ class BlockWriter {
   bool on() const noexcept { return view_.header != nullptr; }
   std::uint64_t now() const noexcept { return recording::ticks(view_.counter); }
 
-  // Puts an event behind those of this block. Returns its place.
+  // Appends an event to the current block. Returns its place in the ring.
   std::uint64_t put(const recording::Event& value) noexcept {
     if (free_ == 0 || !is_kept(next_)) {
       take_block();
@@ -41,15 +41,15 @@ class BlockWriter {
     event.peer = value.peer;
     event.detail = value.detail;
     std::atomic_signal_fence(std::memory_order_release);
-    event.packed = value.packed;  // last: it says that this is an event
-    // The ring is larger than the cache next to the core.
+    event.packed = value.packed;  // last: a reader then sees an event
+    // The ring does not fit into the cache next to the core.
     __builtin_prefetch(at_ + kAhead, 1);
     ++at_;
     return next_++;
   }
-  // The event that was put last.
+  // Returns the latest event.
   recording::Event* latest() const noexcept { return at_ - 1; }
-  // In front of what begins, where it is for something else than what began before in this block.
+  // Puts a label before an event if the label differs from the previous one in this block.
   void put_label(std::uint16_t group, std::uint64_t now) noexcept {
     const int label = recording::label_of(*view_.header, group);
     if (free_ == 0 || !is_kept(next_)) {
@@ -58,7 +58,7 @@ class BlockWriter {
     if (label == label_) {
       return;
     }
-    if (free_ < 2) {  // what it is for stands in the same block
+    if (free_ < 2) {  // a label must be in the same block as its events
       take_block();
       if (label == label_) {
         return;
@@ -74,8 +74,8 @@ class BlockWriter {
   recording::Event& event(std::uint64_t place) const noexcept {
     return view_.ring[place % view_.header->events];
   }
-  // Others may have come around the ring since. A writer that comes around within the next few
-  // stores spoils one event, which readers check.
+  // Returns true if other writers have not yet overwritten the event. A writer that overwrites it
+  // within the next few stores spoils one event, which readers check.
   bool is_kept(std::uint64_t place) const noexcept {
     const std::uint64_t taken = view_.header->taken.load(std::memory_order_relaxed);
     return place + view_.header->events >= taken * recording::kBlockEvents;
@@ -86,8 +86,9 @@ class BlockWriter {
   }
 
  private:
-  // The previous contents belong to an earlier round. Cleared before the event in front of it is
-  // written: a reader must not take them for new if the rank was killed in between.
+  // Marks the next event as the end of the block. Its contents belong to an earlier round. It is
+  // cleared before the previous event is written, so that a reader does not take it for a new event
+  // if the rank is killed in between.
   static void end_block_at(recording::Event* event) noexcept {
     event->packed = 0;
     std::atomic_signal_fence(std::memory_order_release);
@@ -97,11 +98,11 @@ class BlockWriter {
   static constexpr std::ptrdiff_t kAhead = 16;
 
   RecordingView view_;
-  // In the block that is being filled: the next place, its event, and how many are left.
+  // The current block: the next place, its event, and the number of free places.
   std::uint64_t next_ = 0;
   recording::Event* at_ = nullptr;
   std::uint64_t free_ = 0;
-  int label_ = recording::kNoLabel;  // of this block
+  int label_ = recording::kNoLabel;  // latest label in this block
 };
 
 }  // namespace unisono::trace

@@ -18,14 +18,14 @@ using recording::EventKind;
 
 constexpr int kMostRanks = 1 << 16;
 constexpr int kMostWorlds = 1 << 16;
-constexpr std::int64_t kLatest = std::int64_t{1} << 60;  // 36 years after the boot
+constexpr std::int64_t kLatest = std::int64_t{1} << 60;  // 36 years after boot
 
 template <std::size_t kSize>
 std::string text_of(const char (&text)[kSize]) {
   return {text, strnlen(text, kSize)};
 }
 
-// From ticks to nanoseconds after `base`, by two moments at which both were read.
+// Converts ticks to nanoseconds after `base`, using two moments at which both clocks were read.
 class Clock {
  public:
   Clock(const recording::ClockPair& first, const recording::ClockPair& latest)
@@ -42,7 +42,7 @@ class Clock {
   std::int64_t base() const { return base_; }
   double ns(std::uint64_t ticks) const { return duration(static_cast<double>(ticks - ticks_)); }
   double duration(double ticks) const { return ticks * rate_; }
-  // After the second moment the rate's own error grows with the time.
+  // After the second moment the error of the rate grows with time.
   double error(double latest_ns) const {
     return error_ * (1 + 2 * std::max(0.0, latest_ns / known_ns_ - 1));
   }
@@ -55,7 +55,7 @@ class Clock {
   double known_ns_ = 1;
 };
 
-// REQUIRES: `bytes` is.
+// REQUIRES: `header.bytes` is valid.
 bool is_sane(const recording::RecordingHeader& header) {
   const std::uint64_t ring = header.bytes - recording::kRing;
   return header.magic == recording::kMagic && header.events >= recording::kBlockEvents &&
@@ -64,7 +64,7 @@ bool is_sane(const recording::RecordingHeader& header) {
          header.rank < header.size && header.world >= 0 && header.world < kMostWorlds;
 }
 
-// By rank, what it was in the first world; empty: the same.
+// Returns, by rank, its number in the first world; empty if the numbers are the same.
 std::vector<int> first_ranks_of(const recording::RecordingHeader& header) {
   const int begin = header.first_ranks;
   if (begin < 0 || begin > recording::kMembers - header.size) {
@@ -76,7 +76,8 @@ std::vector<int> first_ranks_of(const recording::RecordingHeader& header) {
   return sane ? ranks : std::vector<int>();
 }
 
-// A shrunken world counts its ranks anew, and so do the texts of its failures.
+// Replaces rank numbers in the text of a failure by those of the first world, because a shrunken
+// world numbers its ranks again.
 std::string with_first_ranks(const std::string& text, const std::vector<int>& first_ranks) {
   constexpr std::string_view kWord = "rank ";
   std::string result;
@@ -142,10 +143,10 @@ class Reader {
     const std::uint64_t end = header_.taken * recording::kBlockEvents;
     const std::uint64_t begin = end > header_.events ? end - header_.events : 0;
     record_.dropped = begin;
-    // First operations, so that the passes of a group find theirs in whatever block they are.
+    // Operations come first, so that passes find their operation in any block.
     each_event(begin, end, [this](const Event& event, std::uint64_t place) {
       if (place % recording::kBlockEvents == 0) {
-        label_.clear();  // another writer's
+        label_.clear();  // the label of another writer
       }
       if (event.kind() == EventKind::label) {
         read_label(event);
@@ -173,7 +174,7 @@ class Reader {
       for (std::uint64_t i = 0; i < recording::kBlockEvents; ++i) {
         const Event& event = ring_[(block + i) % header_.events];
         if (event.kind() == EventKind::none) {
-          break;  // the rest was not used
+          break;  // the rest of the block is unused
         }
         visit(event, block + i);
       }
@@ -185,7 +186,7 @@ class Reader {
     latest_ns_ = std::max({latest_ns_, begin, end});
     return end;
   }
-  // A time that no clock of this run can have shown was torn.
+  // Returns false if the time was torn: no clock of this run can have shown it.
   bool is_sane(const Event& event) const {
     return event.begin >= header_.first.ticks && clock_.ns(event.begin) < 1e17;
   }
@@ -214,7 +215,7 @@ class Reader {
   void read_pass(const Event& event) {
     const auto operation = operations_.find(event.order);
     if (operation == operations_.end() || !is_sane(event)) {
-      return;  // its operation is among what was dropped
+      return;  // its operation was dropped
     }
     const int group = record_.operations[operation->second].group;
     record_.passes.push_back(
@@ -257,7 +258,7 @@ class Reader {
                                   .text = with_first_ranks(text_of(abort.text), first_ranks_),
                                   .at_ns = clock_.ns(abort.ticks)};
   }
-  // REQUIRES: `rank` is one of the world's.
+  // REQUIRES: `rank` is a rank of the world.
   int first_rank(int rank) const {
     return first_ranks_.empty() ? rank : first_ranks_[static_cast<std::size_t>(rank)];
   }
@@ -274,7 +275,7 @@ class Reader {
   RankRecord record_;
   std::map<std::uint32_t, std::size_t> operations_;
   double latest_ns_ = 0;
-  std::string label_;  // of the block that is read
+  std::string label_;  // label in the current block
 };
 
 }  // namespace
@@ -285,19 +286,20 @@ bool is_of_other_version(std::span<const std::byte> file) {
     return false;
   }
   std::memcpy(&magic, file.data(), sizeof(magic));
-  constexpr std::uint64_t kName = (std::uint64_t{1} << 48) - 1;  // without the two digits
+  constexpr std::uint64_t kName = (std::uint64_t{1} << 48) - 1;  // without the two digits of the
+                                                                 // version
   return magic != recording::kMagic && (magic & kName) == (recording::kMagic & kName);
 }
 
 std::vector<RankRecord> read_records(std::span<const std::byte> file) {
   std::vector<RankRecord> records;
   while (file.size() > recording::kRing) {
-    // A copy, aligned as what lies in it.
+    // A copy, because the file need not be aligned.
     const auto header = std::make_unique<recording::RecordingHeader>();
     std::memcpy(static_cast<void*>(header.get()), file.data(), sizeof(*header));
     const std::uint64_t bytes = header->bytes;
     if (bytes <= recording::kRing || bytes > file.size() || bytes % recording::kPage != 0) {
-      break;  // where the next one begins is not known
+      break;  // the position of the next recording is unknown
     }
     if (is_sane(*header)) {
       std::vector<Event> ring(header->events);

@@ -1,6 +1,6 @@
-// Reads the recording of one rank (trace/recording.h): times in nanoseconds of its host's clock,
-// ranks and peers as in the job's first world, before any were lost. No value in such a file is
-// trusted, because its writer may have been killed.
+// Reads the recording of one rank (trace/recording.h). Times are in nanoseconds of its host's
+// clock. Ranks and peers have their numbers in the job's first world, before any rank was lost. The
+// reader trusts no value in the file, because its writer may have been killed.
 #pragma once
 
 #include <cstddef>
@@ -22,32 +22,32 @@ struct RecordedGroup {
 };
 
 struct RecordedOperation {
-  int group = 0;  // in RankRecord::groups
+  int group = 0;  // index in RankRecord::groups
   std::uint64_t number = 0;
   std::string collective = {};
   std::string algorithm = {};
   std::uint64_t bytes = 0;
   double begin_ns = 0;
-  double end_ns = -1;  // negative: it has not ended
-  int root = -1;       // of the world; -1: it has none
-  unsigned terms = 0;  // trace/recording.h
+  double end_ns = -1;  // negative: not ended
+  int root = -1;       // rank of the world; -1: no root
+  unsigned terms = 0;  // see trace/recording.h
   std::string label = {};
 };
 
-// Why the rank's world ended.
+// The reason why the rank's world ended.
 struct RecordedAbort {
   ErrorCode code = ErrorCode::aborted;
-  int culprit = -1;   // -1: nobody
-  int reporter = -1;  // who said so first, on the host
+  int culprit = -1;   // -1: none
+  int reporter = -1;  // the first rank on the host to report it
   std::string text = {};
-  double at_ns = 0;  // when the rank knew
+  double at_ns = 0;  // when the rank received it
 };
 
 struct RecordedPass {
-  std::size_t operation = 0;  // in RankRecord::operations
+  std::size_t operation = 0;  // index in RankRecord::operations
   recording::EventKind kind = recording::EventKind::none;
   bool to_all = false;
-  int peer = -1;  // of the world; -1: all, or nobody
+  int peer = -1;  // rank of the world; -1: all ranks, or none
   unsigned sequence = 0;
   unsigned step = 0;
   std::uint64_t bytes = 0;
@@ -59,7 +59,7 @@ struct RecordedPass {
 struct RecordedTransfer {
   int group = 0;
   bool send = false;
-  int peer = -1;  // -1: not known
+  int peer = -1;  // -1: unknown
   int tag = 0;
   std::uint64_t bytes = 0;
   double begin_ns = 0;
@@ -67,31 +67,31 @@ struct RecordedTransfer {
   std::string label = {};
 };
 
-// All times count from `base_ns`, so that a double has them to the picosecond.
+// All times count from `base_ns`, so that a double represents them to the picosecond.
 struct RankRecord {
   int rank = 0;
-  int size = 0;   // of the first world, as far as it is known
-  int world = 0;  // how many the job had before, by shrink() and grow()
+  int size = 0;   // of the first world, as far as known
+  int world = 0;  // number of the job's earlier worlds (shrink(), grow())
   std::string job = {};
   std::string host = {};
-  std::uint64_t clock = 0;    // ranks with the same one have one clock
-  std::int64_t base_ns = 0;   // CLOCK_MONOTONIC
-  double clock_error_ns = 0;  // of reading it
-  bool left = false;          // in good order
-  std::uint64_t dropped = 0;  // events, the oldest
-  std::uint64_t events = 0;   // that are kept at most
-  int unrecorded_groups = 0;  // there was no room for their names
+  std::uint64_t clock = 0;    // equal on ranks that share a clock
+  std::int64_t base_ns = 0;   // in CLOCK_MONOTONIC
+  double clock_error_ns = 0;  // error of reading the clock
+  bool left = false;          // the rank left in good order
+  std::uint64_t dropped = 0;  // number of dropped events, the oldest ones
+  std::uint64_t events = 0;   // capacity of the ring
+  int unrecorded_groups = 0;  // groups without room for their names
   std::vector<RecordedGroup> groups = {};
-  std::vector<RecordedOperation> operations = {};  // by begin
+  std::vector<RecordedOperation> operations = {};  // sorted by begin
   std::vector<RecordedPass> passes = {};
   std::vector<RecordedTransfer> transfers = {};
   std::optional<RecordedAbort> abort = {};
 };
 
-// A recording, but not of this layout.
+// Returns true if the file is a recording with another layout version.
 bool is_of_other_version(std::span<const std::byte> file);
 
-// A rank has one for each time that it connected.
+// Returns one record for each time that the rank connected.
 std::vector<RankRecord> read_records(std::span<const std::byte> file);
 
 }  // namespace unisono::trace

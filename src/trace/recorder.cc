@@ -33,7 +33,8 @@ namespace {
 
 constexpr std::uint64_t kUsualEvents = 32768;
 constexpr std::uint64_t kMostEvents = std::uint64_t{1} << 24;
-// A program that connects again and again must not fill the memory: what is beyond is not recorded.
+// Limits a file, because a program that connects again and again must not fill the memory; later
+// worlds are not recorded.
 constexpr off_t kMostBytes = off_t{64} << 20;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
@@ -77,12 +78,12 @@ void copy_text(char (&to)[kSize], std::string_view text) {
   to[size] = '\0';
 }
 
-// A file that grows by a recording, and is as it was before where that fails.
+// A file that grows by one recording, and is restored if that fails.
 struct GrowingFile {
   UniqueFd fd = UniqueFd();
   std::string path = {};
-  bool is_in_folder = false;  // it has the name that a process gives its own
-  off_t size = 0;             // before
+  bool is_in_folder = false;  // named by the process, in the user's folder
+  off_t size = 0;             // size before the recording
 
   void allocate(off_t offset, off_t bytes);
   void restore() const {
@@ -97,11 +98,11 @@ struct GrowingFile {
   }
 };
 
-// Now, and not when the memory is touched and there is none.
+// Allocates now, instead of failing when the memory is first touched.
 void GrowingFile::allocate(off_t offset, off_t bytes) {
   const std::string room = "a recording takes " + format_bytes(static_cast<std::uint64_t>(bytes));
   rlimit limit = {};
-  // Beyond this limit the kernel would end the program by SIGXFSZ.
+  // Beyond this limit the kernel would end the program with SIGXFSZ.
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       static_cast<rlim_t>(offset + bytes) > limit.rlim_cur) {
     refuse_and_restore("files may have " + format_bytes(std::uint64_t{limit.rlim_cur}) +
@@ -124,18 +125,19 @@ GrowingFile open_file(const std::string& path) {
   if (is_folder) {
     std::array<char, 256> host = {};
     ::gethostname(host.data(), host.size() - 1);
-    std::error_code ignored;  // the program may change its folder meanwhile
+    std::error_code ignored;  // the program may change its working directory later
     file = std::filesystem::absolute(path, ignored).string() + "/" + std::string(host.data()) +
            "-" + std::to_string(::getpid()) + ".events";
   }
-  // A file that the user names may be a link, such as one of /proc. The name in a folder is ours.
+  // A file that the user names may be a link, such as one of /proc. A name inside a folder is
+  // chosen here.
   std::string why;
   UniqueFd fd = is_folder ? open_own_file(file, O_RDWR | O_CREAT, why)
                           : UniqueFd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) {
     refuse(file, why.empty() ? std::strerror(errno) : why);
   }
-  // Ranks that are threads, or programs that a rank starts one after the other, share the file.
+  // Several ranks share the file if they are threads, or programs that run one after the other.
   if (::flock(fd.get(), LOCK_EX) != 0 || ::fstat(fd.get(), &status) != 0) {
     refuse(file, std::strerror(errno));
   }
@@ -144,7 +146,7 @@ GrowingFile open_file(const std::string& path) {
 
 }  // namespace
 
-// One boot of one kernel, and one time namespace.
+// Identifies one boot of one kernel, and one time namespace.
 std::uint64_t recording_clock() {
   std::array<char, 64> name_space = {};
   const ssize_t size = ::readlink("/proc/self/ns/time", name_space.data(), name_space.size() - 1);
@@ -179,7 +181,7 @@ std::unique_ptr<Recorder> Recorder::open(const std::string& path, std::uint64_t 
   const auto page = static_cast<off_t>(recording::kPage);
   const off_t offset = (file.size + page - 1) / page * page;
   if (offset > kMostBytes) {
-    // A program that connects again and again has recorded enough, and is told so once.
+    // A program that connects again and again has recorded enough. Reports this only once.
     static std::atomic_flag told;
     if (told.test_and_set()) {
       return nullptr;
@@ -193,7 +195,7 @@ std::unique_ptr<Recorder> Recorder::open(const std::string& path, std::uint64_t 
   if (memory == MAP_FAILED) {
     file.refuse_and_restore(std::strerror(errno));
   }
-  ::flock(file.fd.get(), LOCK_UN);  // the mapping would keep it
+  ::flock(file.fd.get(), LOCK_UN);  // the mapping would hold the lock
   auto* const base = static_cast<std::byte*>(memory);
   auto& header = *new (base) recording::RecordingHeader();
   header.bytes = bytes;
@@ -276,7 +278,7 @@ int Recorder::group_number(std::uint64_t id, std::span<const int> members) {
   const int size = static_cast<int>(members.size());
   const bool is_world = id == 0 && size == world_size_;
   const int number = header().groups.load(std::memory_order_relaxed);
-  for (int i = 0; i < number; ++i) {  // a group has a writer for its transfers, too
+  for (int i = 0; i < number; ++i) {  // a group also has a writer for its transfers
     if (header().group[i].id == id && header().group[i].size == size) {
       return i;
     }
@@ -332,7 +334,7 @@ void Recorder::label_group(std::uint64_t group, std::span<const int> members,
   }
 }
 
-// The last one stands for all that there is no room for.
+// The last name stands for all names that do not fit.
 int Recorder::number_of(const recording::Name& wanted) {
   const std::lock_guard lock(tables_);
   const int count = header().names.load(std::memory_order_relaxed);

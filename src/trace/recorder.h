@@ -22,42 +22,44 @@
 
 namespace unisono::trace {
 
-// The same for everybody who has the same CLOCK_MONOTONIC.
+// Returns an identifier that is equal for all processes that share a CLOCK_MONOTONIC.
 std::uint64_t recording_clock();
 
 struct RecordingSettings {
-  std::string path = {};     // empty: nothing is to be recorded
-  std::uint64_t events = 0;  // how many are kept, the newest
+  std::string path = {};     // empty: record nothing
+  std::uint64_t events = 0;  // number of events kept: the latest ones
 };
 // Reads the environment. Throws Error if UNISONO_RECORD_EVENTS is not a number of events.
 RecordingSettings recording_settings();
 
 class Recorder {
  public:
-  // nullptr: nothing is to be recorded, or it cannot be, and stderr says why. A folder gets a file
-  // for each process, a file gets another recording behind those that it has. `rank`: for the
-  // message.
+  // Returns nullptr if nothing is to be recorded, or if that fails, which is reported on stderr. A
+  // folder gets one file per process; an existing file gets another recording after the existing
+  // ones. `rank`: for the message.
   static std::unique_ptr<Recorder> open_for(int rank, const RecordingSettings& settings);
-  // The same, but throws std::runtime_error, of one line, where that cannot be written.
+  // Like open_for(), but throws std::runtime_error with a one-line text if it fails.
   static std::unique_ptr<Recorder> open(const std::string& path, std::uint64_t events);
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
   ~Recorder();
 
-  // `first_ranks`: by rank, what it was in the first world; empty: the same. `world`: how many the
-  // job had before.
+  // `first_ranks`: by rank, its number in the first world; empty if the numbers are the same.
+  // `world`: the number of the job's earlier worlds.
   void introduce(int rank, int size, std::string_view job, std::span<const int> first_ranks = {},
                  int world = 0);
-  // Why the world has ended: the first to be told is kept. Any thread.
+  // Records why the world has ended; keeps the first report. Threads: any.
   void note_abort(ErrorCode code, int culprit, int reporter, std::string_view text) noexcept;
-  // For the events of a group; of one for which there is no room it records nothing.
-  // `members`: ranks of the world.
+  // Returns a writer for the events of a group; it records nothing if there is no room for the
+  // group. `members`: ranks of the world.
   TraceWriter writer(std::uint64_t group, std::span<const int> members);
-  // The number by which events know what is run.
+  // Returns the number by which events refer to this algorithm.
   int name(Collective collective, std::string_view algorithm);
-  // Labels the operations and transfers that begin from now on; empty: no label. Any thread.
+  // Labels the operations and transfers that begin from now on; empty removes the label. Threads:
+  // any.
   void label(std::string_view text);
-  // The same of one group, in place of that; empty: they have that again. Any thread.
+  // Labels those of one group instead of the rank's label; empty restores the rank's label.
+  // Threads: any.
   void label_group(std::uint64_t group, std::span<const int> members, std::string_view text);
 
  private:
@@ -66,13 +68,13 @@ class Recorder {
   int number_of(const recording::Name& wanted);
   int label_number(std::string_view text);
   int group_number(std::uint64_t id, std::span<const int> members);
-  // Returns the position in the list of members; -1: there was no room.
+  // Returns the position in the list of members; -1 if there is no room.
   int add_members(std::span<const int> members);
 
-  // Says so where somebody removed the file while the job ran.
+  // Reports on stderr if the file was removed while the job ran.
   void say_if_removed() const;
 
-  std::string file_;  // in the folder that was asked for; empty: it has no name of its own
+  std::string file_;  // in the requested folder; empty: a file that the user named
   std::byte* memory_;
   std::size_t bytes_;
   RecordingView view_;

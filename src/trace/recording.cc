@@ -15,7 +15,7 @@ void recording::note_clock(ClockPair& pair, bool counter) noexcept {
   std::uint64_t best = ~std::uint64_t{0};
   std::uint64_t at = 0;
   std::uint64_t moment = 0;
-  for (int i = 0; i < 3; ++i) {  // again, in case the thread is interrupted in between
+  for (int i = 0; i < 3; ++i) {  // several times, because the thread may be interrupted in between
     const std::uint64_t before = monotonic_ns();
     const std::uint64_t count = ticks(counter);
     const std::uint64_t after = monotonic_ns();

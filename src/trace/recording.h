@@ -1,9 +1,9 @@
-// The memory that a rank records its operations in: a header, names, groups, and a ring of events
-// of 32 bytes each. It is shared memory or a file, and has no pointers, so that a process that
-// comes later can read it, also when the rank was killed in the middle of anything.
+// The memory in which a rank records its operations: a header, names, groups, and a ring of events
+// of 32 bytes each. It is shared memory or a file, and has no pointers, so that a later process can
+// read it, even if the rank was killed at any moment.
 //
-// Writers take the ring in blocks, one for each group that is busy, and fill a block with plain
-// stores: nothing on the way of an event is locked, and no cache line of a peer is waited for.
+// Writers take the ring in blocks, one for each busy group, and fill a block with plain stores:
+// recording an event takes no lock, and waits for no cache line of a peer.
 #pragma once
 
 #include <atomic>
@@ -21,11 +21,11 @@ inline constexpr int kMembers = 32768;
 inline constexpr std::uint64_t kBlockEvents = 64;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr int kEveryPeer = 0xffff;
-inline constexpr int kSpanBits = 48;  // a day of 3 GHz
+inline constexpr int kSpanBits = 48;  // a day at 3 GHz
 inline constexpr std::uint64_t kUnended = (std::uint64_t{1} << kSpanBits) - 1;
 inline constexpr std::uint32_t kWhole = (1U << (64 - kSpanBits)) - 1;
 
-// `none`: the rest of the block was not used.
+// `none`: the rest of the block is unused.
 enum class EventKind : std::uint8_t {
   none,
   operation,
@@ -37,28 +37,29 @@ enum class EventKind : std::uint8_t {
   label
 };
 
-// In the event of an operation, `order` is its number in its group, `peer` its group, `detail` its
-// name, `step` its root in the group and 1, or 0 where it has none; in place of busy() it has
-// terms(). A transfer is a send or recv of a user: `order` is the tag, `detail` the group, and it
-// is busy where it sends. A label is what the operations and transfers of a group behind it are
-// for, until its next one and at most to the end of the block: `peer` is the group, `detail` the
-// name, 0xffff that they are for nothing in particular. In all others `order` is the place of
-// their operation, and they are one pass of a program, or one source of it: `detail` is the number
-// of the message in its lane.
+// The meaning of the fields depends on the kind:
+// - operation: `order` is its number in its group, `peer` its group, `detail` its name, `step` its
+//   root in the group plus 1, or 0 without a root. It has terms() instead of busy().
+// - transfer (a user's send or recv): `order` is the tag, `detail` the group. A send is entirely
+//   busy, a recv not at all.
+// - label: applies to the following operations and transfers of a group, until the next label or
+//   the end of the block. `peer` is the group, `detail` the name; 0xffff means no label.
+// - all other kinds are one pass of a program, or one source of a pass: `order` is the place of the
+//   operation, `detail` the number of the message in its lane.
 struct Event {
-  std::uint64_t begin = 0;        // ticks
-  std::uint64_t span = kUnended;  // what pack_span() makes
+  std::uint64_t begin = 0;        // in ticks
+  std::uint64_t span = kUnended;  // made by pack_span()
   std::uint32_t order = 0;
   std::uint16_t peer = 0;
   std::uint16_t detail = 0;
-  std::uint64_t packed = 0;  // what pack() makes
+  std::uint64_t packed = 0;  // made by pack()
 
-  // Ticks; longer ones count as kUnended - 1.
+  // In ticks; longer durations count as kUnended - 1.
   std::uint64_t duration() const { return span & kUnended; }
   bool ended() const { return duration() != kUnended; }
-  // The part of it in which bytes moved, in no other event's.
+  // The share of the duration in which bytes moved that no other event counts.
   double busy() const { return static_cast<double>(span >> kSpanBits) / kWhole; }
-  // For an operation: what pack_terms() makes.
+  // For an operation: the result of pack_terms().
   unsigned terms() const { return static_cast<unsigned>(span >> kSpanBits); }
   static std::uint64_t pack_span(std::uint64_t duration, std::uint64_t busy) {
     if (duration >= kUnended) {
@@ -72,7 +73,7 @@ struct Event {
   }
 
   EventKind kind() const { return static_cast<EventKind>(packed & 7U); }
-  bool to_all() const { return (packed & 8U) != 0; }  // over the lane of a multicast
+  bool to_all() const { return (packed & 8U) != 0; }  // over a multicast lane
   std::uint32_t step() const { return static_cast<std::uint32_t>(packed >> 4) & 0xfffffU; }
   std::uint64_t bytes() const { return packed >> 24; }
   static std::uint64_t pack(EventKind kind, bool to_all, std::uint32_t step, std::uint64_t bytes) {
@@ -82,15 +83,15 @@ struct Event {
 };
 static_assert(sizeof(Event) == 32);
 
-// The operands of an operation in 16 bits: the type of its elements, the reduce operation, and
-// whether its program runs in place. 0: unknown.
+// The operands of an operation in 16 bits: the element type, the reduce operation, and whether its
+// program runs in place. 0: unknown.
 static_assert(kDtypeCount + 1 <= 32 && kReduceOpCount <= 32, "5 bits each");
 constexpr std::uint16_t pack_terms(int dtype, int op, bool in_place) {
   return static_cast<std::uint16_t>(static_cast<unsigned>(dtype + 1) |
                                     static_cast<unsigned>(op) << 5 | (in_place ? 1U << 10 : 0U));
 }
 constexpr int dtype_of(unsigned terms) {
-  return static_cast<int>(terms & 31U) - 1;  // negative: not known
+  return static_cast<int>(terms & 31U) - 1;  // negative: unknown
 }
 constexpr int op_of(unsigned terms) {
   return static_cast<int>(terms >> 5 & 31U);
@@ -109,58 +110,59 @@ inline constexpr int kNoLabel = 0xffff;
 struct GroupRecord {
   std::uint64_t id = 0;
   std::int32_t size = 0;
-  std::int32_t members = -1;  // where they begin in the list; -1: it is the whole world
-  // A name: what the rank's next calls on this group are for; none: what those of the rank are.
+  std::int32_t members = -1;  // start in the list of members; -1: the whole world
+  // Label of the rank's next calls on this group, as a name; kNoLabel: use the rank's label.
   std::atomic<std::int32_t> label = kNoLabel;
 };
 
-// The same moment by both clocks. `error_ns`: by how much `ns` may be off.
+// One moment in both clocks. `error_ns`: the error of `ns`.
 struct ClockPair {
   std::atomic<std::uint64_t> ticks = 0;
-  std::atomic<std::int64_t> ns = 0;  // CLOCK_MONOTONIC
+  std::atomic<std::int64_t> ns = 0;  // in CLOCK_MONOTONIC
   std::atomic<std::int64_t> error_ns = 0;
 };
 
-// Why the world ended, if it did not in good order.
+// The reason why the world ended, unless it ended in good order.
 struct Abort {
-  std::atomic<std::int32_t> state = 0;  // 1: somebody writes it, 2: it is there
+  std::atomic<std::int32_t> state = 0;  // 1: being written, 2: complete
   std::int32_t code = 0;                // ErrorCode
-  std::int32_t rank = -1;               // the culprit, of the world
-  std::int32_t reporter = -1;           // who said so first, of those of one host
-  std::uint64_t ticks = 0;              // when this rank knew
-  char text[1024] = {};                 // what Error::what() says, without the code
+  std::int32_t rank = -1;               // the culprit's rank of the world
+  std::int32_t reporter = -1;           // the first rank on the host to report it
+  std::uint64_t ticks = 0;              // when this rank received it
+  char text[1024] = {};                 // Error::what() without the code
 };
 
 struct RecordingHeader {
-  std::atomic<std::uint64_t> magic = 0;  // set when the rest is there
-  std::uint64_t bytes = 0;               // with the ring: the next recording of a file follows
-  std::uint64_t events = 0;              // the ring has room for; whole blocks
+  std::atomic<std::uint64_t> magic = 0;  // set last
+  std::uint64_t bytes = 0;               // size including the ring; the next recording of a file
+                                         // follows
+  std::uint64_t events = 0;              // capacity of the ring; whole blocks
   std::int32_t rank = 0;
   std::int32_t size = 0;
   std::int32_t pid = 0;
-  std::int32_t left = 0;    // 1: in good order
-  std::uint64_t clock = 0;  // ranks with the same one have one CLOCK_MONOTONIC
+  std::int32_t left = 0;    // 1: the rank left in good order
+  std::uint64_t clock = 0;  // equal on ranks that share a CLOCK_MONOTONIC
   char job[128] = {};
   char host[64] = {};
   ClockPair first;
   ClockPair latest;
-  std::atomic<std::uint64_t> taken = 0;  // blocks, ever
+  std::atomic<std::uint64_t> taken = 0;  // number of blocks taken since the start
   std::atomic<std::int32_t> names = 0;
   std::atomic<std::int32_t> groups = 0;
   std::atomic<std::int32_t> members = 0;
-  std::atomic<std::int32_t> unnamed = 0;       // groups that there was no room for
-  std::atomic<std::int32_t> label = kNoLabel;  // a name: what the rank's next calls are for
+  std::atomic<std::int32_t> unnamed = 0;       // groups without room in the list
+  std::atomic<std::int32_t> label = kNoLabel;  // label of the rank's next calls, as a name
   // Position, in the list of members, of each rank's number before any rank was lost; -1:
   // unchanged.
   std::int32_t first_ranks = -1;
   Name name[kNames];
-  std::int32_t world = 0;  // how many the job had before, by shrink() and grow()
+  std::int32_t world = 0;  // number of the job's earlier worlds (shrink(), grow())
   GroupRecord group[kGroups];
   std::int32_t member[kMembers];
   Abort abort;
 };
 
-// The name of what the rank's next calls on a group are for.
+// Returns the label of the rank's next calls on a group, as a name.
 inline int label_of(const RecordingHeader& header, std::size_t group) noexcept {
   const int own = header.group[group].label.load(std::memory_order_relaxed);
   return own != kNoLabel ? own : header.label.load(std::memory_order_relaxed);
@@ -168,12 +170,13 @@ inline int label_of(const RecordingHeader& header, std::size_t group) noexcept {
 
 inline constexpr std::size_t kRing = (sizeof(RecordingHeader) + kPage - 1) / kPage * kPage;
 
-// CLOCK_MONOTONIC in nanoseconds.
+// Returns CLOCK_MONOTONIC in nanoseconds.
 std::uint64_t monotonic_ns() noexcept;
-// `counter`: as of ticks().
+// Reads both clocks. `counter`: as for ticks().
 void note_clock(ClockPair& pair, bool counter) noexcept;
 
-// Counts in a few nanoseconds, where the processor's counter serves as the clock of the system.
+// Returns the processor's counter, which takes a few nanoseconds, if the system uses it as its
+// clock; else CLOCK_MONOTONIC.
 inline std::uint64_t ticks(bool counter) noexcept {
 #if defined(__x86_64__)
   if (counter) {

@@ -16,20 +16,20 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// One record, and where its times are on the clocks of others.
+// One record, and the shift of its times to its clock's earliest record.
 struct Source {
   const RankRecord* record = nullptr;
-  int world = 0;  // how many there were before, of whatever program
+  int world = 0;  // number of earlier worlds of the run, over all programs
   double shift_ns = 0;
 };
 
-// The key of a message: world, group, number of the operation, from, to (-1: all), number in the
-// lane. Transfers have a tag in the place of the operation.
+// The key of a message: world, group, operation number, from, to (-1: all), number in the lane.
+// Transfers have their tag instead of the operation number.
 using MessageKey = std::tuple<int, std::uint64_t, std::int64_t, int, int, unsigned>;
 
 struct End {
   std::size_t source = 0;
-  double begin_ns = 0, end_ns = 0;  // of its own host's clock, shifted
+  double begin_ns = 0, end_ns = 0;  // in its own host's clock, shifted
   unsigned step = 0;
   std::uint64_t bytes = 0;
   std::string label = {};
@@ -64,7 +64,8 @@ class Builder {
   }
 
   Timeline build(std::size_t most_rows, const ProcessEnds& ends) {
-    // Times of one clock count from the earliest record of it: few digits, and so exact.
+    // Times of one clock count from its earliest record, so that they have few digits and stay
+    // exact.
     for (Source& source : sources_) {
       auto [base, is_new] = bases_.emplace(source.record->clock, source.record->base_ns);
       base->second = std::min(base->second, source.record->base_ns);
@@ -84,14 +85,14 @@ class Builder {
   }
 
  private:
-  // To the clock of rank 0: its own less the difference.
+  // Converts the times of a clock to the clock of rank 0.
   struct Aligned {
     ClockLine line = {};
     double uncertainty_ns = kUnknownNs;
     double at(double ns) const { return (ns - line.offset) / (1 + line.drift); }
   };
 
-  // A group that is not the world is named by its members, the same on all ranks.
+  // Names each group other than the world by its members, the same on all ranks.
   void name_groups() {
     std::map<std::string, std::set<std::pair<int, std::uint64_t>>> same;
     for (const Source& source : sources_) {
@@ -170,18 +171,19 @@ class Builder {
     }
   }
 
-  // From the clock of the lowest rank outwards, over the clocks that have messages between them.
+  // Aligns clocks, from the clock of the lowest rank outwards, along pairs of clocks with messages
+  // between them.
   void align() {
     if (sources_.empty()) {
       return;
     }
     const auto clock = [this](const End& end) { return sources_[end.source].record->clock; };
     using Bounds = std::pair<std::vector<ClockBound>, std::vector<ClockBound>>;
-    std::map<std::pair<std::uint64_t, std::uint64_t>, Bounds> bounds;  // A, B: B - A
+    std::map<std::pair<std::uint64_t, std::uint64_t>, Bounds> bounds;  // of B - A, by (A, B)
     for (const Pair& pair : pairs_) {
       const std::uint64_t from = clock(pair.send);
       const std::uint64_t to = clock(pair.receive);
-      // A transfer may have waited for its receiver: its end is when it had come.
+      // A transfer may have waited for its receiver, so its message arrived by its end.
       const bool transfer = pair.receive.label.ends_with(" send");
       const double arrived = transfer ? pair.receive.end_ns : pair.receive.begin_ns;
       if (from != to) {
@@ -200,7 +202,7 @@ class Builder {
           continue;
         }
         if (const auto line = align_clocks(both.first, both.second)) {
-          // far = near + offset + drift * near, and near lies on the reference by its own line.
+          // far = near + offset + drift * near, and the line of `near` places it on the reference.
           const Aligned& via = aligned_[near];
           Aligned far{.uncertainty_ns = via.uncertainty_ns + line->uncertainty};
           far.line.drift = (1 + line->drift) * (1 + via.line.drift) - 1;
@@ -233,7 +235,7 @@ class Builder {
     return found == aligned_.end() ? shifted : found->second.at(shifted);
   }
 
-  // The moment before which operations are left out, so that what remains can be shown.
+  // Returns the time before which operations are left out, so that the rest fits into `most_rows`.
   double find_cut(std::size_t most_rows) {
     std::vector<double> begins;
     for (const Source& source : sources_) {

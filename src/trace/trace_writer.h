@@ -1,5 +1,5 @@
-// Writes the events of one group into a recording. Used by one thread at a time. A writer without a
-// recording writes nothing; ask on() first.
+// Writes the events of one group into a recording. Only one thread at a time uses a writer. A
+// writer without a recording writes nothing; check on() first.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class TraceWriter {
   bool on() const noexcept { return blocks_.on(); }
   std::uint64_t now() const noexcept { return blocks_.now(); }
 
-  // An operation begins. `number` and `root`: in its group; -1: it has no root. `terms`: what
-  // pack_terms() makes.
+  // Begins an operation. `number`: of the operation in its group. `root`: in the group; -1 without
+  // a root. `terms`: the result of pack_terms().
   void begin(int name, std::uint64_t number, std::uint64_t bytes, int root = -1,
              std::uint16_t terms = 0) noexcept {
     blocks_.put_label(group_, last_);
@@ -35,7 +35,7 @@ class TraceWriter {
                                           static_cast<std::uint32_t>(root + 1), bytes)});
     begun_ = blocks_.latest();
   }
-  // It has ended, with the latest stamp() of this poll, or now.
+  // Ends the operation, at the latest stamp() of this poll, or now.
   void end() noexcept {
     if (!fresh_) {
       stamp();
@@ -44,7 +44,7 @@ class TraceWriter {
       BlockWriter::finish(*begun_, last_);
     }
   }
-  // A look for work begins: what was stamped last is no longer just now.
+  // Begins a poll for work: the latest stamp no longer counts as recent.
   void poll() noexcept {
     fresh_ = started_;
     started_ = false;
@@ -55,10 +55,11 @@ class TraceWriter {
     fresh_ = true;
     return last_ = now();
   }
-  // The moment at which the latest piece of work ended, if this was just now.
+  // Returns the time at which the latest piece of work of this poll ended; without one, the current
+  // time.
   std::uint64_t recent() noexcept { return fresh_ ? last_ : stamp(); }
 
-  // One pass, or one source of it, from `begin` to the latest stamp().
+  // Records one pass, or one source of a pass, from `begin` to the latest stamp().
   void pass(recording::EventKind kind, bool to_all, int peer, std::uint32_t sequence,
             std::uint32_t step, std::uint64_t bytes, std::uint64_t begin,
             std::uint64_t busy) noexcept {
@@ -69,8 +70,8 @@ class TraceWriter {
                  .detail = static_cast<std::uint16_t>(sequence),
                  .packed = recording::Event::pack(kind, to_all, step, bytes)});
   }
-  // A send or recv of the user's begins. Returns its place, for end_transfer(). `peer`: negative
-  // where it is not known yet.
+  // Begins a user's send or recv. Returns its place, for end_transfer(). `peer`: negative if
+  // unknown so far.
   std::uint64_t begin_transfer(bool send, int peer, int tag, std::uint64_t bytes) noexcept {
     blocks_.put_label(group_, last_);
     return blocks_.put(
@@ -97,8 +98,8 @@ class TraceWriter {
   bool fresh_ = false;
   bool started_ = false;
   std::uint64_t last_ = 0;
-  std::uint64_t operation_ = 0;        // the place of its event
-  recording::Event* begun_ = nullptr;  // this event
+  std::uint64_t operation_ = 0;        // place of its event
+  recording::Event* begun_ = nullptr;  // the event of the operation
 };
 
 }  // namespace unisono::trace

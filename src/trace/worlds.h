@@ -1,4 +1,4 @@
-// The worlds of a run: their numbers, the same for all of its ranks, and why each of them ended.
+// The worlds of a run: numbers that all ranks share, and why each world ended.
 #pragma once
 
 #include <vector>
@@ -7,19 +7,21 @@
 
 namespace unisono::trace {
 
-// By record: how many worlds there were before. A job counts its own; programs that a rank runs one
-// after the other, and a program that connects again, each begin at 0: theirs are behind all of
-// those before. Records of one rank are in the order in which they were made.
+// Returns, by record, the number of earlier worlds of the run. A job counts its own worlds from 0,
+// and so does each of several programs that a rank runs one after the other, and a program that
+// connects again: their worlds come after all earlier ones. REQUIRES: records of one rank are in
+// the order in which they were made.
 std::vector<int> worlds_of(const std::vector<RankRecord>& records);
 
 struct ReceivedAbort {
-  int rank = 0;  // whose record it is
+  int rank = 0;  // rank of the record
   const RecordedAbort* what = nullptr;
-  double at_ns = 0;  // on the clock that all have; NaN: its clock could not be aligned
+  double at_ns = 0;  // in the common clock; NaN: the rank's clock could not be aligned
 };
 
 // Returns the earliest report. Hosts may have different texts for one cause, and a rank that
-// reported it first knows the time better than one that was told. REQUIRES: `heard` is not empty.
+// reported the cause itself has a better time than a rank that received the report. REQUIRES:
+// `heard` is not empty.
 const ReceivedAbort& first_of(const std::vector<ReceivedAbort>& heard);
 
 }  // namespace unisono::trace
