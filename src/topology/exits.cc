@@ -45,7 +45,8 @@ Exits::Doors Exits::doors_of(int device, bool backward) const {
   return doors;
 }
 
-// Goes on as long as there is one way; false if it is too long.
+// Follows the path as long as there is only one link to follow. Returns false if the path is too
+// long.
 bool Exits::follow(Exit& exit, int before, bool backward) const {
   while (true) {
     int only = -1;
@@ -74,8 +75,8 @@ bool Exits::follow(Exit& exit, int before, bool backward) const {
   }
 }
 
-// The doors through which the way leads, if it is certain: there is one network that joins the
-// ranks, or one door that they share, which no way can be shorter than.
+// Returns the doors of the route, if they are certain: exactly one network joins the two ranks, or
+// they share exactly one door, through which the route is shortest.
 Exits::Pair Exits::joined(const Doors& out, const Doors& in) const {
   Pair by_network;
   Pair by_door;
@@ -99,7 +100,7 @@ Exits::Pair Exits::joined(const Doors& out, const Doors& in) const {
   return shared == 1 ? by_door : networks == 1 && shared == 0 ? by_network : Pair{};
 }
 
-// Returns true if they meet before their ends.
+// Returns true if the paths meet before their ends.
 bool Exits::cross(const Exit& out, const Exit& in) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(out.count); ++i) {
     for (std::size_t k = 0; k < static_cast<std::size_t>(in.count); ++k) {

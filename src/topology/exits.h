@@ -1,9 +1,9 @@
-// The ways that ranks have out of their nodes and into them, found once for all routes: most of
-// what leads from a rank into a network can go only one way, whatever the target.
+// Finds, once for all routes, the paths by which ranks leave and enter their nodes: most of the
+// path from a rank into a network has no alternative, whatever the target.
 //
-// A door of a rank is the device behind one of its links; it leads to all that can be reached from
-// there without passing through a rank, a network. From a door the way is followed as long as only
-// one leads on.
+// A door of a rank is the device at the other end of one of its links. It leads into a network: all
+// devices that can be reached from it without passing through a rank. An exit follows the path from
+// a door as long as it has only one continuation.
 #pragma once
 
 #include <array>
@@ -16,25 +16,26 @@ namespace unisono {
 
 class Exits {
  public:
-  // `network`: of each device without a rank, the number of what it is joined to.
+  // `network`: for each device without a rank, the number of its network.
   Exits(const Topology& topology, const LinksOut& out, const LinksOut& in,
         const std::vector<int>& network);
 
-  // The beginning and the end of a route: the links from the source on, those to the target from
-  // the last one back, and the devices that they lead to (from).
+  // The beginning and the end of a route: the links from the source in order, the links to the
+  // target from the last one back, and the devices between which the middle of the route lies.
   struct Ends {
     std::vector<int>& route;
     std::vector<int>& back;
     int source = 0;
     int target = 0;
-    double width = 0;  // of the narrowest of these links, unless they meet
+    double width = 0;  // of the narrowest of these links; unset if the ends meet
   };
-  // Fills `ends`; they meet if their devices are the same. false: not known, and nothing is filled.
+  // Fills `ends`; if both devices are the same, the route is complete. Returns false, and fills
+  // nothing, if the exits are unknown.
   bool find(int from_rank, int to_rank, Ends& ends) const;
 
  private:
   static constexpr std::size_t kDoors = 2;
-  static constexpr std::size_t kMost = 2;  // links of an exit
+  static constexpr std::size_t kMost = 2;  // links per exit
   struct Exit {
     std::array<int, kMost> links = {};
     std::array<int, kMost> devices = {-1, -1};
@@ -44,7 +45,7 @@ class Exits {
 
     int end() const { return devices[static_cast<std::size_t>(count) - 1]; }
   };
-  using Doors = std::array<Exit, kDoors>;  // of a rank; no first one: not known
+  using Doors = std::array<Exit, kDoors>;  // of one rank; without a first exit: unknown
   struct Pair {
     const Exit* out = nullptr;
     const Exit* in = nullptr;

@@ -17,7 +17,7 @@
 namespace unisono {
 namespace {
 
-// Wide enough for every network, and narrow enough for sums of times to stay numbers.
+// Large enough for every network, and small enough that sums of times stay finite.
 constexpr double kMostLatencyUs = 1e15;
 constexpr double kLeastShare = 1e-3;
 constexpr double kMostBytesPerUs = 1e15;
@@ -144,8 +144,8 @@ class Reader {
     return std::move(topology_);
   }
 
-  // The place in the document of a problem that check() has found: one entry of the document may
-  // be two links.
+  // Returns the document's position for a problem that check() has found: one entry of the document
+  // may be two links.
   std::string place(const std::string& position) const {
     const std::string_view list = "/links/";
     if (!position.starts_with(list)) {
@@ -223,11 +223,11 @@ class Reader {
     }
   }
 
-  // Routes take one link, so a second one would never carry anything.
+  // Routes use one link, so a parallel link would never carry anything.
   void add_way(const JsonNode& link, int from, int to) {
     const auto way = static_cast<std::uint64_t>(static_cast<std::uint32_t>(from)) << 32U |
                      static_cast<std::uint32_t>(to);
-    if (from != to && !ways_.insert(way).second) {  // a link to itself is refused by check()
+    if (from != to && !ways_.insert(way).second) {  // check() rejects a link to itself
       const auto name = [this](int device) {
         return in_quotes(topology_.devices[static_cast<std::size_t>(device)].name);
       };
@@ -259,7 +259,7 @@ class Reader {
   Topology topology_;
   std::unordered_map<std::string, int> index_;
   std::vector<std::size_t> entry_of_link_;
-  std::unordered_set<std::uint64_t> ways_;  // device to device, of the links so far
+  std::unordered_set<std::uint64_t> ways_;  // pairs of devices that already have a link
 };
 
 Topology read_preset(const JsonNode& document) {
@@ -302,7 +302,7 @@ Topology read_document(const JsonNode& document) {
   return topology;
 }
 
-// In GB/s, or in MB/s where only that reads back as the same number.
+// Writes GB/s, or MB/s if only MB/s reads back as the same number.
 std::string bandwidth_text(double bytes_per_us, bool each_way) {
   const bool exact = bytes_per_us / 1e3 * 1e3 == bytes_per_us;
   return std::string("\"bandwidth_") + (exact ? "gb" : "mb") + "_per_s_" +

@@ -84,7 +84,7 @@ TEST(TopologyJson, ReadsBackWhatItWrites) {
   }
 }
 
-// Figures with which times are no numbers any more.
+// Figures so large that times computed from them are not finite.
 TEST(TopologyJson, RefusesFiguresBeyondEveryNetwork) {
   expect_failure(with_link(R"("latency_us": 1, "bandwidth_gb_per_s_each_way": 1e-300)"),
                  "/links/0/bandwidth_gb_per_s_each_way",

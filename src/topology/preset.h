@@ -1,4 +1,4 @@
-// A topology with parameters, of a machine that is well known.
+// A topology of a well-known machine, with parameters.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ struct Preset {
   std::string_view summary;
   std::string_view source;
   std::span<const PresetParameter> parameters;
-  // `values` are those of the parameters, in their order.
+  // `values`: the values of the parameters, in order.
   Topology (*build)(std::span<const std::int64_t> values);
   std::int64_t (*ranks)(std::span<const std::int64_t> values);
-  // Why there is no such machine, though each value is in its range; empty: there is.
-  // nullptr: there always is.
+  // Returns why there is no such machine although each value is in its range; empty if there is
+  // one. May be nullptr: all values are allowed.
   std::string (*objection)(std::span<const std::int64_t> values) = nullptr;
 };
 

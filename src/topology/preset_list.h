@@ -1,5 +1,4 @@
-// The presets, each defined in one of presets_machines.cc and presets_fabrics.cc, and the node that
-// both use.
+// The presets, which presets_machines.cc and presets_fabrics.cc define, and the node that both use.
 #pragma once
 
 #include <string>
@@ -39,33 +38,34 @@ inline constexpr double gbit_per_s(double value) {
   return value * 125;
 }
 
-// A node whose GPUs hang on one NVSwitch plane, with a NIC beside each GPU.
+// A node whose GPUs are connected to one NVSwitch plane, with a NIC beside each GPU.
 struct GpuNode {
   int gpus = 8;
   double nvlink_bytes_per_us = 0;
   double pcie_bytes_per_us = 0;
-  double latency = 1;  // gpu_protocols()
-  double reduces = 0;  // of its switch
+  double latency = 1;  // argument of gpu_protocols()
+  double reduces = 0;  // Device::reduces of its switch
 };
 
-// The costs of NCCL on GPUs of one generation: LL sends flags with the data, Simple fills the links
-// but starts late. Fitted by the least absolute errors to the tables of ai-dynamo/aiconfigurator
-// (Apache-2.0, 2026; 2 and 4 GPUs, all sizes) together with those that tests/data/nccl names.
+// Returns the costs of NCCL on GPUs of one generation: LL sends flags with the data; Simple fills
+// the links but starts late. Fitted by least absolute errors to the tables of
+// ai-dynamo/aiconfigurator (Apache-2.0, 2026; 2 and 4 GPUs, all sizes) and to those that
+// tests/data/nccl lists.
 std::vector<Protocol> gpu_protocols(double latency);
 inline constexpr double kA100Latency = 1.22;
 inline constexpr double kH100Latency = 0.73;
 inline constexpr double kB200Latency = 1.08;
-// The part of NVLink's bandwidth that a reduction in the switch reaches (NVLink SHARP, from the
-// third NVSwitch on): nvlsEfficiency in NCCL's tuning.
+// The share of NVLink's bandwidth that a reduction in the switch reaches (NVLink SHARP, from the
+// third NVSwitch generation on): nvlsEfficiency in NCCL's tuning.
 inline constexpr double kHopperReduces = 0.85;
 inline constexpr double kBlackwellReduces = 0.74;
-// From GPU to GPU: 0.6 us over NVLink; over the network 2.7 us with one switch, 1.0 us of that on
-// the PCIe of each side. These are the latencies that NCCL reckons with (ring, LL) in
-// src/graph/tuning.cc.
+// From GPU to GPU: 0.6 us over NVLink; over the network 2.7 us with one switch, including 1.0 us on
+// the PCIe of each side. NCCL assumes these latencies (ring, LL) in src/graph/tuning.cc.
 inline constexpr double kNvlinkLatencyUs = 0.3;
 inline constexpr double kPcieLatencyUs = 1.0;
 inline constexpr double kNicLatencyUs = 0.35;
-// One more switch on the way: NVIDIA Quantum-2 passes a packet on in less than 0.15 us.
+// The latency of another switch on the path: NVIDIA Quantum-2 forwards a packet in less than 0.15
+// us.
 inline constexpr double kSwitchLatencyUs = 0.15;
 
 // Adds the node and its ranks; returns its NICs in the order of its GPUs.

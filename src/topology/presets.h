@@ -1,5 +1,5 @@
-// Topologies of well-known machines, by name. Figures are those that their makers or papers
-// publish, of one direction; `source` of a preset says where.
+// Topologies of well-known machines, by name. Figures are for one direction, as published by
+// vendors or in papers; a preset's `source` names the publication.
 #pragma once
 
 #include <span>
@@ -14,10 +14,10 @@ namespace unisono {
 std::span<const Preset* const> presets();
 const Preset* find_preset(std::string_view name);
 
-// The position of a failure is the name of the parameter at fault, or "preset".
+// The position of a failure is the name of the invalid parameter, or "preset".
 Parsed<Topology> make_preset(std::string_view name, std::span<const PresetValue> values);
 
-// "fat_tree" or "fat_tree:hosts=64,ports=8".
+// Parses "fat_tree" or "fat_tree:hosts=64,ports=8".
 Parsed<Topology> make_preset(std::string_view text);
 
 }  // namespace unisono

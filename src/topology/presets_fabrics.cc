@@ -27,15 +27,15 @@ std::string fat_tree_objection(std::span<const std::int64_t> values) {
   if (ports % 2 != 0) {
     return "ports=" + std::to_string(ports) + " is odd, but half of the ports lead up";
   }
-  // As many pods as a core has ports, each with ports/2 leaves of ports/2 hosts.
+  // There are as many pods as a core switch has ports, each with ports/2 leaves of ports/2 hosts.
   const std::int64_t most = ports * ports * ports / 4;
   return hosts <= most ? ""
                        : "switches of " + std::to_string(ports) + " ports make a tree of at most " +
                              std::to_string(most) + " hosts, not " + std::to_string(hosts);
 }
 
-// Pods of ports/2 leaf and ports/2 upper switches, cores above. Leaf and pod are filled in order;
-// only what is needed for the hosts is built, with all its uplinks.
+// Builds pods of ports/2 leaf and ports/2 upper switches, with core switches above. Fills leaves
+// and pods in order, and builds only what the hosts need, with all uplinks.
 Topology build_fat_tree(std::span<const std::int64_t> values) {
   const std::int64_t hosts = values[0];
   const std::int64_t half = values[1] / 2;
@@ -79,8 +79,8 @@ constexpr std::array<PresetParameter, 1> kRail = {
     {{.name = "nodes", .fallback = 32, .most = kMostTopologyRanks / 8, .help = "DGX H100"}}};
 
 // Units of 32 nodes have one leaf switch per rail. Up to 8 units, 32 spine switches join all
-// leaves. Beyond, up to 32 leaves of one rail and 32 spines make a pod, and 32 cores above each
-// spine number join the pods; a core has as many ports as there are pods.
+// leaves. Beyond, up to 32 leaves of one rail and 32 spines form a pod, and 32 core switches per
+// spine number join the pods; a core switch has as many ports as there are pods.
 class RailFabric {
  public:
   static constexpr std::int64_t kRails = 8;
@@ -96,7 +96,7 @@ class RailFabric {
       add_tier();
     }
     topology_.protocols = gpu_protocols(kH100Latency);
-    // A node is its box and NVSwitch, and a GPU and a NIC for each rail with three links.
+    // A node has its box and its NVSwitch, and per rail a GPU and a NIC with three links.
     const auto all = static_cast<std::size_t>(nodes);
     topology_.devices.reserve(topology_.devices.size() + all * (2 + 2 * kRails));
     topology_.links.reserve(topology_.links.size() + all * (2 * 3 * kRails));
@@ -200,7 +200,7 @@ Topology build_dragonfly(std::span<const std::int64_t> values) {
       }
     }
   }
-  // The switches of a group take turns in having its links to the others.
+  // The links to the other groups go round-robin over the switches of a group.
   for (std::int64_t a = 0; a < groups; ++a) {
     for (std::int64_t b = a + 1; b < groups; ++b) {
       connect(topology, all[static_cast<std::size_t>(a * switches + (b - 1) % switches)],
@@ -219,8 +219,8 @@ constexpr std::array<PresetParameter, 3> kTorus = {
 
 constexpr double kLinkLatencyUs = 0.5;
 
-// Every chip has its router; links go to the next one along each axis, and around. Two chips along
-// an axis have one link.
+// Every chip has its own router, with a link to the next one along each axis, and around. Two chips
+// along an axis have one link.
 Topology build_torus(std::span<const std::int64_t> values) {
   const double rate = gb_per_s(50);
   const std::int64_t x = values[0];

@@ -1,4 +1,4 @@
-// Presets of machines: nodes with GPUs, servers.
+// Presets of machines: GPU nodes and servers.
 #include <algorithm>
 #include <array>
 
@@ -23,7 +23,7 @@ std::vector<int> add_gpu_node(Topology& topology, const std::string& name, const
 }
 
 std::vector<Protocol> gpu_protocols(double latency) {
-  // The topology already contains the times of a message's links.
+  // A message's time minus the times that the topology already counts for its links.
   const auto message = [&](double us) {
     return std::max(0.0, latency * us - 2 * kNvlinkLatencyUs);
   };
@@ -37,8 +37,8 @@ std::string numbered(const char* name, std::int64_t number) {
   return name + std::to_string(number);
 }
 
-// Switches for the NICs of equal number, the rails, and one that joins the rails without being
-// their bottleneck.
+// Adds one switch per rail, which joins the NICs of equal number, and one switch that joins the
+// rails without limiting their bandwidth.
 std::vector<int> add_rails(Topology& topology, int rails, std::int64_t nodes,
                            double nic_bytes_per_us) {
   std::vector<int> result;
@@ -66,8 +66,8 @@ Topology nodes_on_rails(std::int64_t nodes, const GpuNode& node, double nic_byte
   return topology;
 }
 
-// If a rail has more nodes than one switch has ports, the switch stands for the rail's fat tree,
-// which is no bottleneck either; rail_optimised builds such a tree.
+// If a rail has more nodes than one switch has ports, the switch represents the rail's fat tree,
+// which does not limit the bandwidth either; rail_optimised builds such a tree.
 constexpr std::array<PresetParameter, 1> kNodes = {
     {{.name = "nodes", .most = 4096, .help = "nodes, joined by one switch per rail"}}};
 constexpr std::array<PresetParameter, 1> kServers = {
@@ -110,8 +110,8 @@ Topology build_nodes(std::span<const std::int64_t> values) {
   return nodes_on_rails(values[0], kNode, gbit_per_s(kNicGbit));
 }
 
-// Racks of trays of 4 GPUs, all GPUs of a rack on one NVLink domain. A rail is that of the GPUs of
-// one number in their trays.
+// Racks of trays with 4 GPUs each; all GPUs of a rack are in one NVLink domain. A rail joins the
+// GPUs with the same number in their trays.
 struct Rack {
   int trays = 18;
   double nvlink_gb_per_s = 592;
@@ -162,7 +162,7 @@ Topology build_racks(std::span<const std::int64_t> values) {
   return topology;
 }
 
-// Chips of a torus as collectives along its axes find them: one domain.
+// A torus pod as one domain: collectives along the axes use the full bandwidth of a chip.
 template <int kGbPerS>
 Topology build_pod(std::span<const std::int64_t> values) {
   Topology topology;
@@ -181,7 +181,7 @@ constexpr std::array<PresetParameter, 1> kV5pChips = {
 constexpr std::array<PresetParameter, 1> kV6eChips = {
     {{.name = "chips", .fallback = 8, .most = 256, .help = "chips of one pod"}}};
 
-// Two sockets, four GPUs on a PCIe switch below each; the NIC is on socket 0.
+// Two sockets, with four GPUs on a PCIe switch below each. The NIC is on socket 0.
 Topology build_pcie_server(std::span<const std::int64_t> values) {
   Topology topology;
   const int fabric =

@@ -50,7 +50,7 @@ TEST(Presets, AllAreRightAndNameTheirSource) {
   }
 }
 
-// Written out and read back, a preset routes the same.
+// A preset that was written out and read back has the same routes.
 TEST(Presets, AreTheSameAsTheirExplicitForm) {
   for (const std::string name :
        {"dgx_a100:nodes=2", "dgx_h100:nodes=3", "hgx_h200", "gb200_nvl72:racks=2",
@@ -106,7 +106,7 @@ TEST(Presets, HaveThePublishedBandwidthsOfOneDirection) {
   }
 }
 
-// The widths of the tiers as in the reference architecture: 64 units have 512 leaves and spines.
+// The tiers have the widths of the reference architecture: 64 units have 512 leaves and spines.
 TEST(Presets, RailOptimisedHasTheSwitchesOfTheReference) {
   const auto count = [](const Topology& topology, const std::string& prefix) {
     int found = 0;

@@ -15,7 +15,8 @@ std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
 
-// Devices that links join without passing through one that has a rank have the same number.
+// Numbers the networks: devices that links join without passing through a device with a rank have
+// the same number.
 std::vector<int> networks_of(const Topology& topology) {
   std::vector<int> above(topology.devices.size());
   std::iota(above.begin(), above.end(), 0);
@@ -73,8 +74,8 @@ bool Router::leads_to(int device, int goal, bool backward) const {
   });
 }
 
-// The only link from (backward: to) `device` that can be on a way to (from) the goal; -1: there is
-// none, or there are several.
+// Returns the only link from (backward: to) `device` that can be on a path to (from) the goal; -1
+// if there is none, or several.
 int Router::only_way(int device, int goal, int came_from, bool backward) const {
   int only = -1;
   for (const int link : (backward ? ways_.in() : ways_.out()).of(device)) {
@@ -91,9 +92,9 @@ int Router::only_way(int device, int goal, int came_from, bool backward) const {
   return only;
 }
 
-// Goes on from both ends as long as there is no choice.
+// Extends the route from both ends as long as there is no choice.
 void Router::approach(int& source, int& target) {
-  constexpr std::size_t kMost = 8;  // ways without an end may go round in circles
+  constexpr std::size_t kMost = 8;  // a path without an end may go in circles
   int before = -1;
   int after = -1;
   for (bool moves = true; moves && source != target;) {
@@ -118,7 +119,7 @@ void Router::approach(int& source, int& target) {
   }
 }
 
-// Begins the route at both ends; true: they meet.
+// Begins the route at both ends; returns true if they meet.
 bool Router::find_ends(int from_rank, int to_rank, Middle& middle) {
   Exits::Ends ends{.route = route_, .back = back_};
   if (exits_ && exits_->find(from_rank, to_rank, ends)) {
@@ -154,7 +155,7 @@ const std::vector<int>& Router::route(int from_rank, int to_rank) {
   return route_;
 }
 
-// false: there is no way.
+// Returns false if there is no path.
 bool Router::add_middle(int from_rank, int to_rank, const Middle& middle) {
   if (choice_ == RouteChoice::fixed) {
     return add_fixed(middle, back_.empty() ? 0 : ways_.port(back_.back()));
@@ -196,7 +197,7 @@ bool Router::add_fixed(const Middle& middle, int turn) {
   return true;
 }
 
-// The ways of the pair that stands for this one.
+// Returns the paths of the pair that represents this one.
 const Router::Ways& Router::ways_of(Middle middle) {
   if (siblings_) {
     const auto [source, target] =
@@ -204,7 +205,7 @@ const Router::Ways& Router::ways_of(Middle middle) {
     middle.source = source;
     middle.target = target;
   }
-  // A pair has a few places, so that pairs that take turns do not drive each other out.
+  // A pair has a few slots, so that alternating pairs do not evict each other.
   constexpr std::size_t kPlaces = 4;
   const auto first =
       known_.begin() +
@@ -264,7 +265,7 @@ void Router::choose_one(const Ways& ways, const Middle& middle, std::uint64_t tu
   while (place->count > 0) {
     const Ways::Step& chosen = ways.steps[place->first + turn % place->count];
     const int link = own_link(ways, middle, chosen.link);
-    // By the port with which the route goes on from there.
+    // Chooses by the port through which the route continues from there.
     turn = choice_ == RouteChoice::fixed
                ? static_cast<std::uint64_t>(ways_.port(link))
                : mix(turn + static_cast<std::uint64_t>(topology_.links[at(link)].to));
@@ -274,7 +275,7 @@ void Router::choose_one(const Ways& ways, const Middle& middle, std::uint64_t tu
   std::reverse(route_.begin() + before, route_.end());
 }
 
-// Every place splits what comes to it evenly over the links that lead on.
+// Each place splits its incoming load evenly over the links that continue from it.
 void Router::spread(const Ways& ways, const Middle& middle) {
   shares_.assign(route_.size(), 1);
   std::vector<int> ways_on(ways.places.size());
@@ -284,7 +285,7 @@ void Router::spread(const Ways& ways, const Middle& middle) {
   load_.assign(ways.places.size(), 0);
   for (std::size_t i = ways.places.size(); i-- > 0;) {
     const Ways::Place& place = ways.places[i];
-    load_[i] = place.count == 0 ? 1 : 0;  // the source
+    load_[i] = place.count == 0 ? 1 : 0;  // all load starts at the source
     for (std::size_t k = place.first; k < place.first + place.count; ++k) {
       const Ways::Step& step = ways.steps[k];
       const double share = load_[step.from] / ways_on[step.from];

@@ -1,13 +1,13 @@
-// Routes between ranks: shortest paths, found when asked for.
+// Routes between ranks: shortest paths, found on request.
 //
-// A route has the fewest links; among those the widest (the largest bandwidth of its narrowest
-// link). It passes through no device that has a rank. Where several remain, RouteChoice says which.
-// The same pair has the same route every time.
+// A route has the fewest links; among those it is the widest (the largest bandwidth of its
+// narrowest link). It passes through no device with a rank. If several such paths remain,
+// RouteChoice decides. The same pair always has the same route.
 //
-// There is no table of all pairs. Most of what leads from a rank into a network can go only one way
-// (a host, its NIC, its first switch: exits.h); what lies between two switches is searched for once
-// (shortest_ways.h) and kept for a while, since it is the same for all ranks behind them, and but
-// for its ends also for their siblings (siblings.h).
+// There is no table of all pairs. Most of the path from a rank into a network has no alternative (a
+// host, its NIC, its first switch: exits.h). The part between two switches is searched for once
+// (shortest_ways.h) and cached, because it is the same for all ranks behind them, and, except for
+// its first and last link, also for their siblings (siblings.h).
 //
 // Zahavi et al., D-mod-k routing providing non-blocking traffic for shift permutations on real life
 // fat trees, 2010.
@@ -27,14 +27,14 @@
 namespace unisono {
 
 enum class RouteChoice : std::uint8_t {
-  // The destination alone decides: at each switch the port that leads down to it, as in the static
-  // routing of fat trees (D-mod-k). Ranks behind one switch that all send by the same distance
-  // share no link.
+  // The destination alone decides: each switch uses the port that leads down to it, as in the
+  // static routing of fat trees (D-mod-k). Ranks behind one switch that all send over the same
+  // distance share no link.
   fixed,
-  // A hash of both ranks decides, as Ethernet switches choose among equal costs.
+  // A hash of both ranks decides, as Ethernet switches choose among paths of equal cost.
   hashed,
-  // All of them: every switch splits what goes to one rank evenly over the links that lead there,
-  // as switches do that choose for each packet the port with the least to do.
+  // All of them: every switch splits the traffic for a rank evenly over the links that lead there,
+  // as do switches that choose the least loaded port for each packet.
   adaptive
 };
 
@@ -43,53 +43,55 @@ class Router {
  public:
   explicit Router(const Topology& topology, RouteChoice choice = RouteChoice::fixed)
       : Router(topology, choice, true) {}
-  // Searches for the ways of each pair of ranks: what exits and siblings must not change.
+  // Returns a router that searches for the paths of each pair of ranks, without exits and siblings,
+  // which must not change the result.
   static Router searching(const Topology& topology, RouteChoice choice) {
     return Router(topology, choice, false);
   }
 
-  // The links from the device of one rank to that of another, in order; empty for from == to. With
-  // adaptive routes, all links of all ways.
-  // Errors: Error(usage) if no links lead there.
+  // Returns the links from the device of one rank to that of another, in order; empty if from ==
+  // to. With adaptive routes, returns all links of all paths.
+  // Errors: Error(usage) if there is no route.
   const std::vector<int>& route(int from_rank, int to_rank);
-  // Says which part of the bytes goes over each link of the last route; empty: all over all.
+  // Returns the share of the bytes on each link of the latest route; empty: all bytes on every
+  // link.
   const std::vector<double>& shares() const { return shares_; }
 
  private:
   Router(const Topology& topology, RouteChoice choice, bool knows_parts);
 
-  // The part of a route on which there is a choice.
+  // The part of a route that has alternatives.
   struct Middle {
     int source = -1;
     int target = -1;
     double width = 0;  // of the rest of the route
     bool operator==(const Middle&) const = default;
   };
-  // All ways between two devices, from the target to the source.
+  // All paths between two devices, from the target to the source.
   struct Ways {
     struct Place {
       int device = 0;
-      std::size_t first = 0;  // of its steps
+      std::size_t first = 0;  // index of its first step
       std::size_t count = 0;
     };
     struct Step {
       int link = 0;
-      std::size_t from = 0;  // a place
+      std::size_t from = 0;  // index of a place
     };
     Middle middle = {};
-    std::vector<Place> places = {};  // the target first; none: there is no way
+    std::vector<Place> places = {};  // the target first; empty: there is no path
     std::vector<Step> steps = {};
   };
 
-  // The choice for a turn, if only the target decides.
+  // The chosen links for a turn, if only the target decides.
   struct Chosen {
     Middle middle = {};
     int turn = 0;
     int count = 0;
     std::array<int, 4> links = {};
   };
-  // In a fabric with thousands of ranks they are what messages ask for that are close to each other
-  // in the steps of an all_to_all.
+  // Large enough, in a fabric with thousands of ranks, for the messages of neighbouring steps of an
+  // all_to_all.
   static constexpr std::size_t kMostChosen = std::size_t{1} << 18U;
 
   static std::uint64_t pair_of(const Middle& middle) {
@@ -111,15 +113,15 @@ class Router {
   const Topology& topology_;
   RouteChoice choice_;
   ShortestWays ways_;
-  std::vector<int> network_;  // of a device without a rank: which of the parts that ranks join
+  std::vector<int> network_;  // by device without a rank: number of its network
   std::optional<Exits> exits_;
   std::optional<Siblings> siblings_;
-  std::vector<Ways> known_;     // those asked for last: pairs come in the order of ranks
-  std::vector<Chosen> chosen_;  // likewise, one for each place
-  std::vector<int> place_;      // of devices, while ways are collected
-  std::vector<double> load_;    // of places, while ways are spread
+  std::vector<Ways> known_;     // a cache: pairs come in the order of ranks
+  std::vector<Chosen> chosen_;  // a cache with one slot per place
+  std::vector<int> place_;      // by device, while paths are collected
+  std::vector<double> load_;    // by place, while paths are spread
   std::vector<int> route_;
-  std::vector<int> back_;  // the end of the route, from its last link
+  std::vector<int> back_;  // the end of the route, from its last link back
   std::vector<double> shares_;
 };
 

@@ -16,7 +16,7 @@
 namespace unisono {
 namespace {
 
-// Distance in links by a plain search over everything; ranks are passed through by none.
+// Returns distances in links, from a plain search that does not pass through ranks.
 std::vector<int> distances(const Topology& topology, int rank) {
   std::vector<bool> has_rank(topology.devices.size());
   for (const int device : topology.ranks) {
@@ -120,7 +120,7 @@ TEST(Routes, PreferTheWiderOfTwoShortestPaths) {
   EXPECT_EQ(topology.links[static_cast<std::size_t>(route[0])].bytes_per_us, 30);
 }
 
-// Every rank sends to the one a fixed distance on: in a full fat tree no link is used twice.
+// Every rank sends to the rank at a fixed distance: a full fat tree then uses no link twice.
 TEST(Routes, ShiftsShareNoLinkOfAFatTree) {
   for (const std::string name : {"fat_tree:hosts=16,ports=4", "fat_tree:hosts=128,ports=8"}) {
     const Topology topology = *make_preset(name).value;
@@ -137,7 +137,7 @@ TEST(Routes, ShiftsShareNoLinkOfAFatTree) {
   }
 }
 
-// All traffic that enters at the source leaves at the target, whatever is between.
+// All traffic that enters at the source leaves at the target, whatever lies between.
 TEST(Routes, AdaptiveOnesSplitEvenlyOverAllWays) {
   for (const std::string name : {"fat_tree:hosts=128,ports=8", "torus:x=4,y=3,z=2", "dgx_h100",
                                  "rail_optimised:nodes=300", "dragonfly"}) {
@@ -150,7 +150,7 @@ TEST(Routes, AdaptiveOnesSplitEvenlyOverAllWays) {
       const std::vector<int>& links = router.route(0, to);
       ASSERT_EQ(router.shares().size(), links.size());
       std::map<int, double> comes;
-      std::map<int, std::map<int, int>> parts;  // of a device: how many links have a share
+      std::map<int, std::map<int, int>> parts;  // by device: how many links have a share
       double hops = 0;
       for (std::size_t i = 0; i < links.size(); ++i) {
         const Link& link = topology.links[static_cast<std::size_t>(links[i])];
@@ -159,7 +159,7 @@ TEST(Routes, AdaptiveOnesSplitEvenlyOverAllWays) {
         ++parts[link.from][static_cast<int>(std::lround(1e6 * router.shares()[i]))];
         hops += router.shares()[i];
       }
-      EXPECT_NEAR(hops, static_cast<double>(one.size()), 1e-9);  // the shortest
+      EXPECT_NEAR(hops, static_cast<double>(one.size()), 1e-9);  // the length of the shortest path
       for (const auto& [device, shares] : parts) {
         EXPECT_EQ(shares.size(), 1U) << topology.devices[static_cast<std::size_t>(device)].name;
       }
@@ -195,7 +195,8 @@ TEST(Routes, TheSamePairHasTheSameRoute) {
   EXPECT_EQ(Router(topology).route(3, 300), first);
 }
 
-// Searches for all pairs of switches find the same ways as those for one pair of their siblings.
+// A search for any pair of switches finds the same paths as the search for one pair of their
+// siblings.
 void expect_the_same_for_siblings(const Topology& topology, int step) {
   for (const RouteChoice choice :
        {RouteChoice::fixed, RouteChoice::hashed, RouteChoice::adaptive}) {
@@ -228,9 +229,9 @@ TEST(Routes, AreTheSameForSiblingsOnEveryPreset) {
   }
 }
 
-// Layers of switches; those of the lower layers mostly lead to the same ones above, some with a
-// link that is missing, narrower, one way, or to each other. Ranks hang on switches, NICs and each
-// other.
+// Returns layers of switches. Most switches of a lower layer lead to the same upper switches; some
+// have a link that is missing, narrower, one way, or to each other. Ranks are connected to
+// switches, NICs and other ranks.
 Topology random_layers(std::mt19937& random) {
   const auto up_to = [&random](int most) {
     return std::uniform_int_distribution<int>(0, most)(random);
@@ -250,7 +251,7 @@ Topology random_layers(std::mt19937& random) {
         } else if (kind > 1) {
           connect(topology, here.back(), upper, 1, kind == 2 ? 1 : 2);
           if (kind == 3 || kind > 20) {
-            connect(topology, here.back(), upper, 1, kind == 3 ? 1 : 2);  // side by side
+            connect(topology, here.back(), upper, 1, kind == 3 ? 1 : 2);  // a parallel link
           }
         }
       }

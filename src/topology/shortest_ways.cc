@@ -67,7 +67,7 @@ bool ShortestWays::advance(End& end, const LinksOut& links, bool backward, int t
   return end.order.size() > level_end;
 }
 
-// Searches until the shortest distance is certain; false if there is no way.
+// Searches until the shortest distance is certain; returns false if there is no path.
 bool ShortestWays::meet() {
   const int source = forward_.order.front();
   const int target = backward_.order.front();
@@ -102,9 +102,9 @@ void ShortestWays::add_way(int link) {
   here.last_way = static_cast<int>(links_on_paths_.size()) - 1;
 }
 
-// Marks every device on a shortest path with its distance and width from the source: where both
-// searches have met, and all that the links lead to by which they came there. Only these links are
-// looked at: a switch where they meet may have many others.
+// Marks every device on a shortest path with its distance and width from the source. Starts with
+// the devices where both searches met, and follows the links by which the searches reached them.
+// Examines only these links, because a switch where the searches meet may have many others.
 void ShortestWays::mark_paths(int source) {
   links_on_paths_.clear();
   for (std::size_t i = forward_.level_begin; i < forward_.order.size(); ++i) {

@@ -20,15 +20,16 @@ Siblings::Siblings(const Topology& topology, const LinksOut& out, const LinksOut
   find_siblings(in_core);
 }
 
-// Takes away what has a rank, and then, again and again, what has no two neighbours left: of a way
-// that passes through such devices, the one that was taken away first had two.
+// Removes the devices with a rank, and then repeatedly every device that has fewer than two
+// neighbours left. No path between two core devices is lost: on a path through removed devices, the
+// first one removed would still have had two neighbours.
 std::vector<bool> Siblings::core_of(const LinksOut& out, const LinksOut& in) const {
   std::vector<bool> in_core(topology_.devices.size(), true);
   for (const int device : topology_.ranks) {
     in_core[at(device)] = false;
   }
   std::vector<int> open;
-  // The only neighbour that is left, -1: none, or several.
+  // `one`: the only remaining neighbour; -1 if there is none.
   const auto has_two = [&](int device, int& one) {
     one = -1;
     for (const LinksOut* links : {&out, &in}) {

@@ -1,10 +1,11 @@
-// Switches that are the same to the rest of a network: the leaves of a pod that all lead to the
-// same switches above, over links alike, and differ in nothing but what hangs below them.
+// Finds switches that are equivalent to the rest of a network: for example the leaves of a pod,
+// which all lead to the same upper switches over equal links, and differ only in the devices below
+// them.
 //
-// What only hangs on a switch (a NIC, a host's tree) is on no way between two others, so the core
-// is what remains without it. Two siblings have the same neighbours in the core, in the same order,
-// over links of the same bandwidth. Exchanging them changes nothing else: all shortest ways between
-// two switches are those between their siblings, but for the first and the last link.
+// Devices that only hang on a switch (a NIC, a host's tree) are on no path between two others; the
+// core is the network without them. Two siblings have the same neighbours in the core, in the same
+// order, over links of the same bandwidth. Exchanging them changes nothing else: all shortest paths
+// between two switches are those between their siblings, except for the first and the last link.
 #pragma once
 
 #include <cstddef>
@@ -21,22 +22,23 @@ class Siblings {
  public:
   Siblings(const Topology& topology, const LinksOut& out, const LinksOut& in);
 
-  // Returns the devices that represent two devices and all pairs of their siblings; the devices
-  // themselves if they have none, or one of them is not in the core. REQUIRES: the devices differ.
+  // Returns the devices that represent these two devices and all pairs of their siblings; the
+  // devices themselves if they have no siblings, or if one of them is not in the core. REQUIRES:
+  // the devices differ.
   struct Pair {
     int source = 0;
     int target = 0;
   };
   Pair stand_in(Pair devices) const;
 
-  // The link that leaves `device` as `link` leaves its sibling; the one that comes to it likewise.
+  // Returns the link from (to) `device` that corresponds to its sibling's `link`.
   int link_from(int device, int link) const;
   int link_to(int device, int link) const;
 
  private:
-  // The links of the core that leave (come to) each of its devices.
+  // The core links that leave (or enter) each core device.
   struct Ends {
-    std::vector<int> first = {};  // of each device in `links`, and one more
+    std::vector<int> first = {};  // by device: its first index in `links`; one more at the end
     std::vector<int> links = {};
 
     std::span<const int> of(int device) const {
@@ -58,8 +60,8 @@ class Siblings {
   const Topology& topology_;
   Ends out_;
   Ends in_;
-  std::vector<int> first_;   // of the siblings of a device of the core; -1: it is not in the core
-  std::vector<int> second_;  // of the siblings of a first one; -1: it has none
+  std::vector<int> first_;   // by device: the first of its siblings; -1: not in the core
+  std::vector<int> second_;  // by first sibling: the second one; -1: none
 };
 
 }  // namespace unisono

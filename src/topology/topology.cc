@@ -45,7 +45,7 @@ std::optional<JsonProblem> check_names(const Topology& topology) {
   return std::nullopt;
 }
 
-// Walks up from every device, marking what leads out of every container.
+// Walks up from every device, and marks the devices that lead out of all containers.
 std::optional<JsonProblem> check_containment(const Topology& topology) {
   const std::size_t count = topology.devices.size();
   enum : std::uint8_t { unknown, on_way, good };

@@ -1,12 +1,11 @@
-// A topology: devices, the links between them, and the devices that ranks sit on.
+// A topology: devices, the links between them, and the devices of the ranks.
 //
-// A link goes one way. What people call a link is mostly a pair of them, one each way, with its own
-// bandwidth each; `reverse` says which link is the other of the pair. Latency is in microseconds,
-// bandwidth in bytes per microsecond (1 GB/s = 1000), always of the one direction.
+// A link has one direction. A physical link is usually a pair of links, one in each direction, each
+// with its own bandwidth; `reverse` is the other link of the pair. Latency is in microseconds,
+// bandwidth in bytes per microsecond (1 GB/s = 1000), always for one direction.
 //
-// Devices may be inside others (a GPU in a node); this is for people and for faults that hit a
-// whole node, and has no part in routing. A route passes through no device that has a rank
-// (routes.h).
+// Devices may be inside others (a GPU in a node). Containment is for display and for faults of a
+// whole node, and does not affect routing. A route passes through no device with a rank (routes.h).
 #pragma once
 
 #include <cstddef>
@@ -25,15 +24,15 @@ inline constexpr int kMostTopologyRanks = 1 << 20;
 
 enum class DeviceKind : std::uint8_t { node, socket, core, gpu, nic, network_switch, group };
 
-std::string_view to_string(DeviceKind kind);  // "switch" for network_switch
+std::string_view to_string(DeviceKind kind);  // "switch" for DeviceKind::network_switch
 std::optional<DeviceKind> parse_device_kind(std::string_view text);
 
 struct Device {
   std::string name;
   DeviceKind kind = DeviceKind::node;
-  int inside = -1;  // the device that has it, -1: none
-  // The part of its links' bandwidth that a switch reaches when it sums what they bring and copies
-  // the sum to all of them. 0: it only passes data on.
+  int inside = -1;  // the device that contains it; -1: none
+  // The share of its links' bandwidth that a switch reaches when it sums their data and copies the
+  // sum to all of them. 0: it only forwards data.
   double reduces = 0;
 };
 
@@ -42,27 +41,28 @@ struct Link {
   int to = 0;
   double latency_us = 0;
   double bytes_per_us = 0;
-  int reverse = -1;  // the link of the opposite direction that it makes a pair with
+  int reverse = -1;  // the link of the opposite direction in the pair
 };
 
-// One of the ways in which a library moves data: GPU libraries have one that starts soon and uses
-// little of the links, and one that starts late and fills them. An operation takes the one that is
-// the fastest for it.
+// One of the protocols by which a library moves data. GPU libraries have one that starts early and
+// uses little of the links' bandwidth, and one that starts late and fills the links. An operation
+// uses the fastest one.
 struct Protocol {
   std::string name;
-  double start_us = 0;    // of an operation: kernels are launched, ranks find each other
-  double message_us = 0;  // what each message costs more than overhead and links
-  double share = 1;       // of the bandwidth of the links that it uses
+  double start_us = 0;    // per operation: launching kernels, synchronising ranks
+  double message_us = 0;  // per message, besides overhead and links
+  double share = 1;       // share of the links' bandwidth
 };
 
 struct Topology {
   std::string name;
-  std::string source;                    // where the figures come from
-  double overhead_us = 0;                // what a message costs before it enters the first link
-  std::vector<Protocol> protocols = {};  // none: operations start at once, messages fill the links
+  std::string source;                    // source of the figures
+  double overhead_us = 0;                // cost of a message before it enters the first link
+  std::vector<Protocol> protocols = {};  // none: operations start at once, and messages fill the
+                                         // links
   std::vector<Device> devices;
   std::vector<Link> links;
-  std::vector<int> ranks;  // the device of each rank
+  std::vector<int> ranks;  // by rank: its device
 
   int rank_count() const { return static_cast<int>(ranks.size()); }
 };
@@ -71,7 +71,7 @@ struct Topology {
 void connect(Topology& topology, int a, int b, double latency_us, double bytes_per_us);
 int add_device(Topology& topology, std::string name, DeviceKind kind, int inside = -1);
 
-// The links that leave each device, in the order of the links.
+// The links that leave each device, in order.
 class LinksOut {
  public:
   explicit LinksOut(const Topology& topology, bool reversed = false);
@@ -86,8 +86,9 @@ class LinksOut {
   std::vector<int> links_;
 };
 
-// The first thing that is wrong: figures, ends of links, containment, ranks without a way to each
-// other. The position is a JSON pointer of the explicit form (json.h), empty for the whole.
+// Returns the first error: figures, ends of links, containment, ranks without a route to each
+// other. The position is a JSON pointer into the explicit form (json.h), or empty for the whole
+// document.
 std::optional<JsonProblem> check(const Topology& topology);
 
 }  // namespace unisono
