@@ -1,5 +1,5 @@
-// Deadlocks that are proved while their ranks wait (world_waits.h): told after a standstill, long
-// before the time limit.
+// Reports deadlocks that are proved while their ranks wait (world_waits.h), soon after a standstill
+// and long before the time limit.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -13,7 +13,7 @@
 namespace unisono::comm {
 namespace {
 
-constexpr std::size_t kMostDescribed = 7;  // ranks of a circle; an error's text is short
+constexpr std::size_t kMostDescribed = 7;  // ranks of a cycle; an error's text is short
 
 bool is_transfer(const WorldWaiting& waiting) {
   return waiting.waiting.what != WaitTarget::What::collective;
@@ -57,9 +57,9 @@ std::string Diagnosis::describe_circle(const WorldWaits::Circle& circle) const {
                 "a send with its tag");
 }
 
-// Returns the rank for which a collective waits that needs something of `missing` next: rather one
-// that has not entered it than one that waits for such a rank. Only where each rank needs something
-// of every other one.
+// Returns the rank that a collective waits for, if it needs data of `missing` next. Prefers a rank
+// that has not entered the collective to one that waits for such a rank. Applies only to
+// collectives in which each rank needs data of every other rank.
 int Diagnosis::rank_waited_for(int missing, std::uint64_t sequence) const {
   const auto mine = read_record(records_.mine(), sequence);
   if (!mine || is_rooted(mine->collective) || is_v_form(mine->collective)) {
@@ -85,8 +85,8 @@ int Diagnosis::rank_waited_for(int missing, std::uint64_t sequence) const {
   return found;
 }
 
-// Returns whether `theirs`, which is alone, is another call than `mine`; nullopt if the other rank
-// may send something before it advances.
+// Returns true if `theirs`, a rank that waits alone, is in another call than `mine`; false if both
+// are in one call; nullopt if that rank may send something before it advances.
 std::optional<bool> Diagnosis::is_in_another_call(const WorldWaiting& mine,
                                                   const WorldWaiting& theirs) const {
   const int self = records_.world_rank(records_.rank());
@@ -99,7 +99,7 @@ std::optional<bool> Diagnosis::is_in_another_call(const WorldWaiting& mine,
   if (!is_transfer(theirs) && theirs.group == mine.group && theirs.sequence == mine.sequence) {
     return theirs.for_one ? std::optional(false) : std::nullopt;
   }
-  // If it has entered the collective, others may still need what it sent them.
+  // A rank that has entered the collective may have sent data that others still need.
   return has_entered(mine) ? std::nullopt : std::optional(true);
 }
 
@@ -126,8 +126,8 @@ void Diagnosis::look_for_deadlock(Standstill& standstill, const Standing& standi
   const auto theirs = waits_.of(mine->waiting.peer);
   const bool is_quiet = theirs && waits_.is_quiet(mine->waiting.peer, theirs->name_ns);
   const std::int64_t name = is_quiet && theirs->alone ? theirs->name_ns : 0;
-  // Everything that the other rank sent before it began to wait was there at the last poll, if its
-  // wait was already known then.
+  // If its wait was already known at the last poll, everything that the other rank sent before the
+  // wait had arrived by then.
   if (name != 0 && name == standstill.seen_ns) {
     if (const auto differs = is_in_another_call(*mine, *theirs)) {
       waits_.stand_behind(mine->name_ns, {.name_ns = name, .in_another_call = *differs});
@@ -142,8 +142,8 @@ void Diagnosis::look_for_deadlock(Standstill& standstill, const Standing& standi
     return;
   }
   standstill.looked_ns = now;
-  // A rank that computes for long does not read the questions, so they become rare. One that others
-  // ask may have to ask again.
+  // A rank that computes for long does not read the questions, so this rank asks less and less
+  // often. A rank that others ask may have to ask again.
   const bool is_asked = waits_.answers() != standstill.answers;
   if (now - standstill.asked_ns >= (is_asked ? pause : std::max(pause, waited / 4))) {
     standstill.asked_ns = now;

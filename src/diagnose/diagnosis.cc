@@ -13,9 +13,10 @@
 namespace unisono::comm {
 namespace {
 
-// Time that a rank with a wrong message waits for a report from its sender.
+// How long a rank that received a wrong message waits for a report from its sender.
 constexpr auto kTellingTime = std::chrono::milliseconds(250);
-// Polls, a millisecond apart, before ranks on other hosts are told this rank's operation.
+// The number of polls, a millisecond apart, before this rank reports its operation to ranks on
+// other hosts.
 constexpr int kLooksBeforeTelling = 20;
 
 }  // namespace
@@ -40,7 +41,8 @@ void Diagnosis::hear_others(std::uint64_t sequence) noexcept {
   waits_.answer();
 }
 
-// A waiting rank reports its operation; one that is not waiting does not answer.
+// Waits for a rank's report. A waiting rank reports its operation; a rank that does not wait does
+// not answer.
 const FlightRecorder* Diagnosis::await_record(
     int rank, const Operation& operation,
     const std::function<bool(const FlightRecorder&)>& enough) {
@@ -61,13 +63,13 @@ const FlightRecorder* Diagnosis::await_record(
   }
 }
 
-// The culprit is given as a world rank.
+// The error names the culprit as a world rank.
 void Diagnosis::raise(ErrorCode code, int culprit, const std::string& text) {
   abort_.raise(code, culprit < 0 ? -1 : records_.world_rank(culprit), text);
 }
 
-// Returns the earliest call in which the two are known to differ. A signature includes those of all
-// earlier calls, so the calls after the first difference differ as well.
+// Returns the earliest call in which the two ranks are known to differ. A signature includes those
+// of all earlier calls, so all calls after the first difference differ as well.
 std::optional<OperationRecord> Diagnosis::first_disagreement(const FlightRecorder& theirs) const {
   std::optional<OperationRecord> first;
   const std::uint64_t newest = newest_record(theirs).sequence;
@@ -87,7 +89,7 @@ void Diagnosis::raise_disagreement(int peer, const FlightRecorder& told) {
   const auto mine = theirs ? read_record(records_.mine(), theirs->sequence) : std::nullopt;
   const std::string first = records_.name(rank);
   const std::string second = records_.name(peer);
-  if (!mine) {  // the peer continued and has overwritten it meanwhile
+  if (!mine) {  // the record has been overwritten meanwhile
     raise(ErrorCode::mismatch, peer,
           first + " and " + second + " made different calls\n" +
               std::string(to_string(Advice::same_calls)));
@@ -112,7 +114,8 @@ void Diagnosis::raise_disagreement(int peer, const FlightRecorder& told) {
 
 void Diagnosis::raise_fault(const Operation& operation) {
   const engine::Fault& fault = executor_.fault();
-  // In this operation, or in an earlier one that both have finished without noticing.
+  // The difference is in this operation, or in an earlier one that both ranks finished without
+  // noticing it.
   const FlightRecorder* const told = await_record(
       fault.from, operation,
       [&](const FlightRecorder& theirs) { return first_disagreement(theirs).has_value(); });
@@ -137,7 +140,7 @@ void Diagnosis::raise_fault(const Operation& operation) {
             "\nsend counts and receive counts must agree");
 }
 
-// Returns "; rank 1 calls ..., rank 0 calls ...", as far as known.
+// Returns "; rank 1 calls ..., rank 0 calls ...", as far as the calls are known.
 std::string Diagnosis::calls(const FlightRecorder* told, int peer,
                              const Operation& operation) const {
   std::string text;
@@ -176,7 +179,8 @@ bool Diagnosis::find_disagreement(const Operation& operation) {
   return false;
 }
 
-// A rank on another host may wait in a group that this rank has left, in a call that differed.
+// Ends the world if a rank on another host waits in a group that this rank has left, in a call that
+// differed.
 bool Diagnosis::find_late_disagreement() {
   const RemoteRecords::Late late = records_.take_late_disagreement();
   if (late.rank >= 0) {
@@ -214,8 +218,8 @@ void Diagnosis::look_around(const Operation& operation, const Standing& standing
     return;
   }
   for (int peer = 0; peer < records_.size(); ++peer) {
-    // A rank that has entered the operation has sent everything it owed before it left. Asked in
-    // this order, because it may do both between the two questions.
+    // A rank that has entered the operation sent all of its data before it left. has_left() comes
+    // first, because the rank may enter and leave between the two checks.
     const FlightRecorder* const theirs = records_.here(peer);
     if (theirs != nullptr && watch_.has_left(records_.world_rank(peer)) &&
         newest_record(*theirs).sequence < operation.sequence) {
@@ -223,8 +227,8 @@ void Diagnosis::look_around(const Operation& operation, const Standing& standing
       return;
     }
   }
-  // A rank on another host that has left and is still waited for sends nothing more. An operation
-  // may wait for it in several passes.
+  // A rank on another host that has left sends nothing more. An operation may wait for it in
+  // several passes.
   std::set<int> left;
   for (const engine::Wait& missing : executor_.waits()) {
     if (records_.here(missing.rank) == nullptr &&
@@ -234,7 +238,7 @@ void Diagnosis::look_around(const Operation& operation, const Standing& standing
   }
   for (const int rank : left) {
     if (!leavers_.insert(rank).second) {
-      raise_left(rank);  // its last messages would have come since the last check
+      raise_left(rank);  // its last messages would have arrived since the last check
       return;
     }
   }
@@ -270,13 +274,14 @@ void Diagnosis::look_for_leaver(int peer, int& leaver) {
     return;
   }
   if (leaver != peer) {
-    leaver = peer;  // its last messages may have come since the last check
+    leaver = peer;  // its last messages may have arrived since the last check
     return;
   }
   raise_left(peer);
 }
 
-// Unless it left because its calls were others, which the farewell of a rank of another host says.
+// Reports peer_lost, or a mismatch if the peer left because its calls differed; the farewell of a
+// rank on another host contains them.
 void Diagnosis::raise_left(int peer) {
   if (records_.has_remote()) {
     records_.hear_others();

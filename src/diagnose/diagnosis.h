@@ -1,5 +1,5 @@
-// Finds errors while an operation of a group waits. Each finding ends the world with its reason in
-// words, which ends every wait of every rank. Ranks are group ranks.
+// Finds errors while an operation of a group waits. Each error ends the world with its reason as
+// text, which ends all waits of all ranks. Ranks are group ranks.
 #pragma once
 
 #include <sys/types.h>
@@ -29,7 +29,7 @@ namespace unisono::comm {
 class AbortWord;
 class Watch;
 
-// A send or receive, for messages.
+// A send or receive, for error texts.
 struct TransferState {
   bool send = false;
   int peer = 0;  // -1: any
@@ -40,7 +40,7 @@ struct TransferState {
 
 class Diagnosis {
  public:
-  // Returns the label of a world rank (Communicator::label); empty: it has none, or is on another
+  // Returns the label of a world rank (Communicator::label); empty if it has none, or is on another
   // host.
   using LabelOf = std::function<std::string(int world_rank)>;
   // All arguments must outlive it. `executor` runs the group's collectives.
@@ -53,34 +53,35 @@ class Diagnosis {
         waits_(waits),
         label_of_(std::move(label_of)) {}
 
-  // The latest collective: its number and its signature.
+  // The number and the signature of the latest collective.
   struct Operation {
     std::uint64_t sequence = 0;
     std::uint64_t signature = 0;
   };
   // Compares the latest collective with those of the other ranks, as far as they are known without
-  // waiting. For a rank that makes no further call.
+  // waiting. Call it if this rank makes no further call.
   void look_back(const Operation& operation);
   // Call it occasionally while the operation waits. Ranks that wait for each other in different
-  // operations would wait for ever, so it compares their operations, and looks for ranks that left
+  // operations would wait forever, so it compares their operations, and looks for ranks that left
   // and for deadlocks.
   void look_around(const Operation& operation, const Standing& standing = {});
-  // As above, for a send or receive: the peer may wait in a collective that this rank will never
-  // enter. Another thread may run a collective meanwhile.
+  // Like the above, for a send or receive: the peer may wait in a collective that this rank will
+  // never enter. Another thread may run a collective at the same time.
   struct TransferWait {
-    int leaver = -1;  // the peer that has left, as far as this wait has seen
+    int leaver = -1;  // the peer that this wait has seen leave; -1: none
     int looks = 0;
   };
   void look_around(const TransferState& transfer, TransferWait& wait, const Standing& standing);
-  // Reports a message that does not belong to this operation, with the call of the peer that sent
+  // Reports a message that does not belong to this operation, and the call of the peer that sent
   // it.
   void raise_fault(const Operation& operation);
-  // Reports the rank that is waited for, and the rank that delays all others.
+  // Reports the rank that this one waits for, and the rank that delays all others.
   void raise_timeout(const Operation& operation, double seconds);
   void raise_transfer_fault(int peer, const std::string& fault);
   void raise_transfer_timeout(const TransferState& transfer, double seconds);
 
-  // Ends the wait that observers outside of the process see. Costs nothing if none was published.
+  // Ends the published wait, which observers outside of the process see. Costs nothing if none was
+  // published.
   void end_wait() noexcept {
     if (notes_wait_.load(std::memory_order_relaxed) &&
         notes_wait_.exchange(false, std::memory_order_relaxed)) {
@@ -92,7 +93,7 @@ class Diagnosis {
  private:
   struct Culprit {
     int rank = -1;
-    pid_t stopped = 0;  // its process, if it is stopped
+    pid_t stopped = 0;  // the rank's process, if stopped
   };
   WaitTarget waiting() const;
   bool waits_only_for(int world_rank) const;
@@ -120,7 +121,7 @@ class Diagnosis {
   void raise_disagreement(int peer, const FlightRecorder& told);
   std::string describe_late(int rank, std::uint64_t sequence, std::int64_t since_ns) const;
   std::string progress_of(const TransferState& transfer) const;
-  std::string purpose(int rank) const;  // ", for layer 3 attention"
+  std::string purpose(int rank) const;  // such as ", for layer 3 attention"
   void raise_left(int peer);
   void raise(ErrorCode code, int culprit, const std::string& text);
 
@@ -130,11 +131,12 @@ class Diagnosis {
   AbortWord& abort_;
   WorldWaits& waits_;
   const LabelOf label_of_;
-  std::atomic<bool> notes_wait_ = false;  // transfers and a collective may be in two threads
+  std::atomic<bool> notes_wait_ = false;  // atomic, because a transfer and a collective may run in
+                                          // two threads
   Standstill in_collective_;
   Standstill in_transfer_;
-  std::set<int> leavers_;  // ranks on other hosts that had left when they were waited for
-  int looks_ = 0;          // in the operation `looked_in_`
+  std::set<int> leavers_;  // ranks on other hosts that this rank waited for and that had left
+  int looks_ = 0;          // number of checks in the operation `looked_in_`
   std::uint64_t looked_in_ = 0;
 };
 

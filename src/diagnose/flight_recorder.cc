@@ -38,7 +38,7 @@ std::optional<OperationRecord> read_entry(const FlightEntry& entry) noexcept {
   return sane ? std::optional(record) : std::nullopt;
 }
 
-// Returns "+i8" of "two_shot+i8": the encoding of moves between hosts; empty: none.
+// Returns the "+i8" of "two_shot+i8": the encoding of moves between hosts; empty if there is none.
 std::string_view code_name(std::string_view algorithm) {
   const std::size_t plus = algorithm.rfind('+');
   return plus == std::string_view::npos ? std::string_view() : algorithm.substr(plus);
@@ -69,7 +69,7 @@ std::string_view to_string(Advice advice) {
 
 Advice advice_on(std::span<const OperationRecord> calls) {
   if (calls.size() < 2) {
-    return Advice::same_calls;  // nothing is known of the others
+    return Advice::same_calls;  // the other arguments are unknown
   }
   bool same_algorithm = true;
   bool same_code = true;
@@ -169,7 +169,7 @@ std::uint32_t code_of(const WorldWaiting& waiting) noexcept {
          static_cast<std::uint32_t>(waiting.collective);
 }
 
-// The code may come from another host.
+// Validates the code, because it may come from another host.
 void set_code(WorldWaiting& waiting, std::uint32_t code) noexcept {
   waiting.alone = (code >> 16U & 1U) != 0;
   waiting.for_one = (code >> 17U & 1U) != 0;
@@ -188,7 +188,7 @@ void write_wait(FlightRecorder& recorder, const WaitTarget& waiting) noexcept {
                     line.peer.load(std::memory_order_relaxed) == waiting.peer &&
                     line.place.load(std::memory_order_relaxed) == waiting.place;
   if (!same || line.since_ns.load(std::memory_order_relaxed) == 0) {
-    // 0 while the line is written: read_wait() reads the time before and after the rest.
+    // 0 while the line is being written: read_wait() reads the time before and after the rest.
     line.since_ns.store(0, std::memory_order_relaxed);
     line.what.store(what, std::memory_order_release);
     line.peer.store(waiting.peer, std::memory_order_release);

@@ -1,5 +1,5 @@
-// The flight recorder of a group, in shared memory: the operations of each rank. Costs one cache
-// line of stores per operation.
+// The flight recorder of a group, in shared memory: the latest operations of each rank. An
+// operation costs one cache line of stores.
 #pragma once
 
 #include <algorithm>
@@ -27,14 +27,15 @@ struct alignas(8) OperationRecord {
   char algorithm[24] = {};
 };
 
-// A name that is too long is cut in the middle, because its end gives the encoding of moves.
+// Cuts a long name in the middle, because its end contains the encoding of moves.
 void set_algorithm(OperationRecord& record, std::string_view name) noexcept;
 
 // Returns "all_reduce f32 sum, count 10 (ring)".
 std::string describe(const OperationRecord& record);
-// As above, without the algorithm.
+// Like describe(), without the algorithm.
 std::string describe_call(const OperationRecord& record);
-// "operation #3: rank 0 calls ...; rank 1 calls ..." and an advice, for two calls with one number.
+// Returns "operation #3: rank 0 calls ...; rank 1 calls ..." and advice, for two calls with one
+// number.
 std::string describe_disagreement(const std::string& first_name, const OperationRecord& first,
                                   const std::string& second_name, const OperationRecord& second);
 
@@ -43,14 +44,14 @@ enum class Advice : std::uint8_t {
   same_calls,
   same_algorithm,
   same_max_error,
-  same_counts,  // for each rank, in a v-form
+  same_counts,  // the counts per rank of a v-form
   same_factor,  // for premul_sum
   same_group
 };
 Advice advice_on(std::span<const OperationRecord> calls);
 std::string_view to_string(Advice advice);
 
-// The constant part of a plan's records, in the recorder's words: made once.
+// The constant part of a plan's records, packed once.
 struct PackedRecord {
   std::uint64_t words[kFlightWords - 2] = {};
 };
@@ -60,29 +61,30 @@ inline void write_record(FlightRecorder& recorder, std::uint64_t sequence, std::
                          const PackedRecord& record) noexcept {
   FlightEntry& entry = recorder.entries[sequence % kFlightEntries];
   entry.sequence.store(0, std::memory_order_relaxed);
-  // A release store, so not before sequence became 0.
+  // A release store, so that it does not come before the store of sequence 0.
   entry.words[0].store(signature, std::memory_order_release);
   for (int i = 1; i <= kFlightWords - 2; ++i) {
     entry.words[i].store(record.words[i - 1], std::memory_order_release);
   }
   entry.sequence.store(sequence, std::memory_order_release);
 }
-// Returns the record of one operation, if the recorder still has it.
+// Returns the record of one operation, if it has not been overwritten.
 std::optional<OperationRecord> read_record(const FlightRecorder& recorder,
                                            std::uint64_t sequence) noexcept;
-// Returns the record of the operation with this signature, if the recorder still has it.
+// Returns the record of the operation with this signature, if it has not been overwritten.
 std::optional<OperationRecord> find_record(const FlightRecorder& recorder,
                                            std::uint64_t signature) noexcept;
-// The clock of Waiting::since_ns, the same for all processes on the host.
+// Returns the clock of Waiting::since_ns, which all processes on the host share.
 std::int64_t flight_clock_ns() noexcept;
 
 // Returns "all_reduce", ..., "send" or "recv".
 std::string_view name_of_kind(int kind) noexcept;
 
-// The places in a group's memory where a rank publishes what its calls cost.
+// The places in a group's memory where a rank publishes the cost of its calls.
 struct PublishedCosts {
-  CallCounts* calls = nullptr;  // [kind]
-  // By group rank: the time (ns) that this rank has waited for it; nullptr: it is on another host.
+  CallCounts* calls = nullptr;  // by kind
+  // By group rank: the time (ns) that this rank has waited for it; nullptr if it is on another
+  // host.
   std::vector<std::atomic<std::uint64_t>*> waited_for = {};
   std::atomic<std::int32_t>* most_for = nullptr;  // as in WaitLine
 };
@@ -92,13 +94,13 @@ struct WaitTarget {
   enum class What : std::uint32_t { collective, send, recv };
   What what = What::collective;
   int peer = -1;           // world rank; -1: no particular rank
-  std::int64_t place = 0;  // the step, from 1, or the tag
+  std::int64_t place = 0;  // the step, from 1; or the tag
   std::int64_t since_ns = 0;
 };
-// The wait of another rank that must end, or make progress, before this one can.
+// The wait of another rank that must end, or make progress, before this rank's wait can.
 struct Behind {
-  std::int64_t name_ns = 0;      // WorldWaiting::name_ns; 0: not known
-  bool in_another_call = false;  // the other rank is not in the call that this one waits in
+  std::int64_t name_ns = 0;      // WorldWaiting::name_ns; 0: unknown
+  bool in_another_call = false;  // the other rank waits in another call
 
   static Behind of(std::uint64_t code) noexcept {
     return {.name_ns = static_cast<std::int64_t>(code >> 1U), .in_another_call = (code & 1U) != 0};
@@ -112,21 +114,21 @@ struct WorldWaiting {
   std::uint64_t group = 0;
   int group_size = 0;
   int group_first = 0;         // world rank of its rank 0
-  std::uint64_t sequence = 0;  // of a collective
+  std::uint64_t sequence = 0;  // 0: not in a collective
   Collective collective = Collective::barrier;
   WaitTarget waiting = {};
-  // A caller waits, and nothing else of this rank is pending: it makes no other call before this
+  // One caller waits, and nothing else of this rank is pending: it makes no other call before this
   // one ends.
   bool alone = false;
-  // Nothing but a message, or room, from this peer lets the call advance.
+  // Only a message, or free space, from this peer lets the call advance.
   bool for_one = false;
-  std::int64_t name_ns = 0;  // the same for one wait without progress, by the clock of its host
+  std::int64_t name_ns = 0;  // names one wait without progress, by its host's clock
   Behind behind = {};
 };
-// The kind of a wait in one word: its WaitTarget::What, its collective, alone and for_one.
+// Packs the kind of a wait into one word: WaitTarget::What, collective, alone and for_one.
 std::uint32_t code_of(const WorldWaiting& waiting) noexcept;
 void set_code(WorldWaiting& waiting, std::uint32_t code) noexcept;
-// Sets `since_ns` at the first note of a wait for this peer at this place.
+// Sets `since_ns` when the rank begins to wait for this peer at this place.
 void write_wait(FlightRecorder& recorder, const WaitTarget& waiting) noexcept;
 inline void end_wait(FlightRecorder& recorder) noexcept {
   recorder.wait.since_ns.store(0, std::memory_order_relaxed);
@@ -135,9 +137,9 @@ std::optional<WaitTarget> read_wait(const FlightRecorder& recorder) noexcept;
 // Identifies a group.
 struct GroupName {
   std::uint64_t id = 0;
-  std::uint64_t world = 0;  // world_mark() of its job
+  std::uint64_t world = 0;  // world_mark() of the group's job
   int size = 0;             // number of ranks on all hosts
-  int first = 0;            // world rank of its rank 0
+  int first = 0;            // world rank of the group's rank 0
 };
 // `members`: world ranks on this host.
 void introduce_group(std::byte* segment, std::span<const int> members,
@@ -146,7 +148,7 @@ void introduce_group(std::byte* segment, std::span<const int> members,
 // processes.
 std::uint64_t world_mark(std::string_view job) noexcept;
 
-// Returns the number of a rank's newest operation; 0 if there is none.
+// Returns the number of a rank's latest operation; 0 if there is none.
 inline std::uint64_t newest_sequence(const FlightRecorder& recorder) noexcept {
   std::uint64_t newest = 0;
   for (const FlightEntry& entry : recorder.entries) {
@@ -154,7 +156,7 @@ inline std::uint64_t newest_sequence(const FlightRecorder& recorder) noexcept {
   }
   return newest;
 }
-// Returns the newest record of a rank; sequence 0 if there is none.
+// Returns the latest record of a rank; its sequence is 0 if there is none.
 OperationRecord newest_record(const FlightRecorder& recorder) noexcept;
 
 }  // namespace unisono::comm

@@ -9,8 +9,7 @@
 namespace unisono::comm {
 namespace {
 
-// Number of operations that are reported, the latest ones: a message may be left over from an
-// earlier one.
+// The number of latest operations to report: a message may be left over from an earlier operation.
 constexpr std::uint64_t kTold = 4;
 
 template <class Each>

@@ -9,10 +9,10 @@
 namespace unisono::comm {
 namespace {
 
-constexpr int kMostRanks = 1 << 16;  // more than any real world
+constexpr int kMostRanks = 1 << 16;  // more than any real world has
 constexpr int kMostRanksOfHost = 4096;
 
-// A copy of the beginning of a segment, aligned like its contents.
+// An aligned copy of the beginning of a segment.
 class Copy {
  public:
   Copy(const ReadSegment& read, std::size_t offset, std::size_t bytes)

@@ -8,7 +8,7 @@
 
 namespace unisono::comm {
 
-// Keeps the beginning of a longer text. Any thread of the rank.
+// Truncates long text. Threads: any thread of the rank.
 void write_label(RankLabel& label, std::string_view text) noexcept;
 std::string read_label(const RankLabel& label);
 

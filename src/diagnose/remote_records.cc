@@ -35,7 +35,7 @@ struct RemoteRecords::Note {
         asks(report.asks ? 1 : 0) {}
 };
 
-// The two are told apart by their sizes.
+// Receivers distinguish the two structs by their sizes.
 struct RemoteRecords::WaitNote {
   std::uint64_t group = 0;
   std::uint64_t sequence = 0;
@@ -48,7 +48,7 @@ struct RemoteRecords::WaitNote {
   std::int32_t group_first = 0;
   enum class Kind : std::int32_t { report, question, answer };
   Kind kind = Kind::report;
-  std::int32_t has_entered = 0;  // this and the rest: in an answer
+  std::int32_t has_entered = 0;  // this and the following members are used in answers only
   Question question = {};
   transport::Frames frames = {};
 
@@ -111,7 +111,7 @@ void RemoteRecords::answer(int rank, const WorldWaiting& waiting, const Answer& 
 void RemoteRecords::send(std::span<const int> ranks, const void* note, std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   for (const int rank : ranks) {
-    lanes_->send(rank, note, bytes, 0);  // false: it does not listen, or is on this host
+    lanes_->send(rank, note, bytes, 0);  // false: the rank does not listen, or is on this host
   }
   lanes_->flush(transport::kEveryLane);
 }
@@ -125,7 +125,7 @@ void RemoteRecords::keep_last(std::uint64_t group, const Report& report) noexcep
       last_.erase(last_.begin());
     }
   } catch (const std::bad_alloc&) {
-    return;  // what it would have told is missing in a message, no more
+    return;  // an error text will only have less information
   }
 }
 
@@ -201,11 +201,11 @@ void RemoteRecords::listen() noexcept {
     }
     hear_farewells();
   } catch (const std::bad_alloc&) {
-    return;  // what it told is missing in a message, no more
+    return;  // an error text will only have less information
   }
 }
 
-// REQUIRES: the mutex.
+// REQUIRES: mutex_ is held.
 void RemoteRecords::hear_farewells() {
   const int events = network_.events();
   if (events == events_seen_) {
@@ -225,7 +225,7 @@ void RemoteRecords::hear_farewells() {
   }
 }
 
-// REQUIRES: the mutex.
+// REQUIRES: mutex_ is held.
 void RemoteRecords::take(int from, const Note& note) {
   const bool known = flight_recorders_.contains({note.group, from});
   if (note.sequence == 0 || (!known && flight_recorders_.size() >= kMostFlightRecorders)) {
@@ -248,7 +248,7 @@ void RemoteRecords::take(int from, const Note& note) {
   }
 }
 
-// REQUIRES: the mutex.
+// REQUIRES: mutex_ is held.
 void RemoteRecords::take(int from, const WaitNote& note) {
   Told& told = waits_[from];
   told.waiting = note.waiting(lanes_->ranks());

@@ -1,6 +1,7 @@
-// Reports between hosts, for the messages of mismatch and timeout and for the search for deadlocks:
-// a rank that waits for long reports its operations to ranks on other hosts, and its wait when they
-// ask. Nothing waits for these reports, and a report is dropped if its reader is busy.
+// Exchanges reports between hosts, for mismatch and timeout errors and for the search for
+// deadlocks. A rank that waits for long reports its operations to ranks on other hosts, and reports
+// its wait when they ask. Nothing waits for these reports, and a report is dropped if its reader is
+// busy.
 #pragma once
 
 #include <cstdint>
@@ -25,70 +26,76 @@ class Transport;
 
 namespace unisono::comm {
 
-// The call in which a rank waits that asks for another one's wait.
+// A rank's question about another rank's wait: the call in which the asking rank waits.
 struct Question {
   std::uint64_t group = 0;
-  std::uint64_t sequence = 0;  // of a collective; 0: none
+  std::uint64_t sequence = 0;  // of a collective; 0: not in a collective
 
   friend bool operator==(const Question&, const Question&) = default;
 };
-// The answer of a rank that waits alone, without progress between two looks: with this, the asker
-// proves that nothing of that rank is in transit to it (world_waits.h).
+// The answer of a rank that waits alone, without progress between two checks. With it the asking
+// rank proves that no data of that rank is in transit to it (world_waits.h).
 struct Answer {
-  std::int64_t name_ns = 0;  // of its wait; 0: there is no answer
+  std::int64_t name_ns = 0;  // name of its wait; 0: no answer
   Question question = {};
-  bool has_entered = false;       // it has entered that collective, or does not know the group
-  transport::Frames frames = {};  // received by the first look, and sent by the second
+  bool has_entered = false;       // it has entered the asker's collective, or does not know the
+                                  // group
+  transport::Frames frames = {};  // those received by the first check, and sent by the second
 };
 
 class RemoteRecords {
  public:
-  // Throws resource. `rank` of `ranks` of the world.
+  // `rank` of `ranks`: in the world. Throws resource.
   RemoteRecords(transport::Network& network, int rank, int ranks);
   ~RemoteRecords();
 
   struct Report {
     OperationRecord record = {};
-    bool asks = false;  // ranks that wait in the group are to report theirs now
+    bool asks = false;  // asks the group's waiting ranks to report theirs
   };
-  // `members`: world ranks; those on this host are skipped. Any thread.
+  // `members`: world ranks; skips those on this host. Threads: any.
   void tell(std::span<const int> members, std::uint64_t group, const Report& report) noexcept;
-  // Keeps one of the last calls of a group that ends, for farewell(): of the latest groups only.
+  // Keeps one of the last calls of a group that ends, for farewell(). Only the latest groups are
+  // kept.
   void keep_last(std::uint64_t group, const Report& report) noexcept;
-  // The calls kept, for Network::leave(): a rank that then waits for this one reads them.
+  // Returns the kept calls, for Network::leave(). A rank that later waits for this one reads them.
   std::string farewell() noexcept;
-  // Says how a call kept differs from that of a rank which has left as well; empty: none is known.
-  // REQUIRES: listen(). For a rank that leaves too: it makes no call that could tell it.
+  // Describes how a kept call differs from that of another rank which has left as well; empty if no
+  // difference is known. For a rank that leaves, because it makes no further call that could report
+  // the difference.
+  // REQUIRES: listen().
   std::string last_disagreement() noexcept;
-  // As above, for a rank that goes on: a call kept differs from that of a rank which is still in
-  // the group, and waits there.
+  // Like the above, for a rank that continues: a kept call differs from that of a rank which is
+  // still in the group, and waits there.
   struct Late {
-    int rank = -1;  // of the world; -1: none is known
+    int rank = -1;  // world rank; -1: no difference is known
     std::string text = {};
   };
   Late take_late_disagreement() noexcept;
-  // Takes in what has come, also in farewells.
+  // Receives all reports that have arrived, including farewells.
   void listen() noexcept;
-  // Returns true if a rank has asked since the last call.
+  // Returns true if a rank has asked for reports since the last call.
   bool was_asked(std::uint64_t group) noexcept;
-  // Reports a wait to world ranks. `ask`: they are to report theirs.
+  // Reports a wait to world ranks. `ask`: asks them to report theirs.
   void tell_wait(std::span<const int> ranks, const WorldWaiting& waiting, bool ask) noexcept;
-  // As above, in answer to a rank's question.
+  // Like tell_wait(), as the answer to a rank's question.
   void answer(int rank, const WorldWaiting& waiting, const Answer& answer) noexcept;
-  // Returns what each rank that has asked for this rank's wait since the last call asked.
+  // Returns the questions since the last call, by asking rank.
   std::map<int, Question> take_questions();
-  // Returns the last reported wait of a rank on another host; since_ns is the time of the report.
+  // Returns the latest reported wait of a rank on another host; since_ns is the time of the report.
   std::optional<WorldWaiting> wait_of(int rank) noexcept;
-  // Returns its answer about that wait.
+  // Returns the rank's answer about that wait.
   Answer answer_of(int rank) noexcept;
-  // Returns false if this rank has not entered that collective. REQUIRES: join() of its groups.
+  // Returns false if this rank has not entered the question's collective. REQUIRES: join() of this
+  // rank's groups.
   bool has_entered(const Question& question) noexcept;
   transport::Frames frames(int rank) const noexcept { return network_.frames(rank); }
-  // Returns the recorder of a rank on another host in a group; nullptr: it has reported nothing.
+  // Returns the recorder of a rank on another host for a group; nullptr if the rank has not
+  // reported.
   const FlightRecorder* find(std::uint64_t group, int rank) noexcept;
-  // A group begins; `recorder`: this rank's, until forget().
+  // Registers a new group; `recorder`: this rank's recorder, valid until forget().
   void join(std::uint64_t group, const FlightRecorder& recorder);
-  // A group has ended.
+  // Removes a group that has ended.
   void forget(std::uint64_t group) noexcept;
 
  private:
@@ -101,15 +108,15 @@ class RemoteRecords {
   void take(int from, const WaitNote& note);
   std::string text_of(const Note& mine, int other, const OperationRecord& theirs) const;
 
-  // Reports of an authenticated peer about more groups are dropped.
+  // Limits the memory that an authenticated peer can use; reports about more groups are dropped.
   static constexpr std::size_t kMostFlightRecorders = 16384;
 
   transport::Network& network_;
   const int rank_;
-  std::mutex mutex_;  // guards the rest
+  std::mutex mutex_;  // guards the members below
   std::unique_ptr<transport::Transport> lanes_;
   std::map<std::pair<std::uint64_t, int>, std::unique_ptr<FlightRecorder>> flight_recorders_;
-  std::set<std::uint64_t> asked_;                       // groups
+  std::set<std::uint64_t> asked_;                       // groups for which a rank asked
   std::map<std::uint64_t, const FlightRecorder*> own_;  // by group
   std::map<int, Question> questions_;                   // by rank
   struct Told {
@@ -117,8 +124,8 @@ class RemoteRecords {
     Answer answer = {};
   };
   std::map<int, Told> waits_;  // by rank
-  int events_seen_ = 0;        // of the network
-  std::set<int> left_;         // ranks whose farewells were taken in
+  int events_seen_ = 0;        // last value of Network::events()
+  std::set<int> left_;         // ranks whose farewells were read
   std::vector<Note> last_;
   Late late_;
 };

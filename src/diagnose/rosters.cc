@@ -22,7 +22,7 @@ constexpr std::size_t kMostHeard = 4096;
 
 using Words = std::array<std::uint64_t, kRosterWords>;
 
-// Returns nothing while it is being written; its writer compares afterwards.
+// Returns nothing while the entry is being written; its writer compares afterwards.
 std::optional<Roster> read(const RosterEntry& entry) {
   const std::uint64_t version = entry.version.load(std::memory_order_acquire);
   Words words;
@@ -61,8 +61,8 @@ Rosters::Rosters(const Hosts& hosts, LocalHost& host, transport::Network* networ
 
 Rosters::~Rosters() = default;
 
-// REQUIRES: mutex_ is held. With one id both groups would have the same lanes and take each other's
-// messages.
+// REQUIRES: mutex_ is held. Two groups with one id would use the same lanes and receive each
+// other's messages.
 std::shared_ptr<const void> Rosters::claim(const Roster& roster) {
   const std::pair key(roster.group, roster.id);
   if (!claimed_.insert(key).second) {
@@ -107,7 +107,7 @@ std::shared_ptr<const void> Rosters::enter(std::uint64_t group, std::uint64_t id
   if (lanes_ != nullptr) {
     for (const int member : members) {
       if (!hosts_.is_here(member)) {
-        lanes_->send(member, &roster, sizeof(roster), 0);  // false: it does not listen
+        lanes_->send(member, &roster, sizeof(roster), 0);  // false: the member does not listen
       }
     }
     lanes_->flush(transport::kEveryLane);
@@ -133,17 +133,17 @@ std::shared_ptr<const void> Rosters::enter(std::uint64_t group, std::uint64_t id
 
 void Rosters::look() noexcept {
   if (lanes_ == nullptr) {
-    return;  // a rank on one host that calls later sees both
+    return;  // among ranks on one host, the later caller sees both rosters
   }
   try {
     const std::lock_guard lock(mutex_);
     listen();
   } catch (const std::bad_alloc&) {
-    return;  // the report is then missing in a message; nothing else
+    return;  // an error text will only have less information
   }
 }
 
-// If two ranks publish at once, one of them sees the other's roster.
+// If two ranks publish at once, at least one of them sees the other's roster.
 void Rosters::publish(const Roster& roster) noexcept {
   RosterBoard& board = host_.memory().rosters(host_.rank());
   RosterEntry& entry = board.entries[board.written % kRosters];
@@ -182,7 +182,7 @@ void Rosters::listen() {
   }
 }
 
-// Returns true if they differ; the world then ends.
+// Returns true if the rosters differ; the world then ends.
 bool Rosters::compare(const Mine& mine, int rank, const Roster& theirs) {
   const auto told = theirs.members + std::clamp(theirs.count, 0, kRosterMembers);
   const bool concerned =

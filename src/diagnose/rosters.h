@@ -1,4 +1,4 @@
-// Checks the arguments of subgroup(): members that name different ranks, or another order, would
+// Checks the arguments of subgroup(): members that list different ranks, or another order, would
 // wait for each other in groups that the others do not have. All ranks here are world ranks.
 #pragma once
 
@@ -27,22 +27,23 @@ class AbortWord;
 class Hosts;
 class LocalHost;
 
-// Any thread may call.
+// Threads: any.
 class Rosters {
  public:
-  // All arguments must outlive it. `network`: nullptr if there is one host. Throws resource.
+  // All arguments must outlive this object. `network`: nullptr if there is only one host. Throws
+  // resource.
   Rosters(const Hosts& hosts, LocalHost& host, transport::Network* network, AbortWord& abort,
           int rank);
   ~Rosters();
 
-  // This rank makes group `id` from `group`. Tells the members, and ends the world if one of them,
-  // or a rank that counts this one as a member, has named others. Does not wait. The new group
-  // keeps the returned claim; until it is released, no other group of this rank may have the id.
-  // Throws usage if one has.
+  // Registers that this rank makes group `id` from `group`. Notifies the members, and ends the
+  // world if one of them, or a rank that counts this rank as a member, has listed other members.
+  // Does not wait. The new group keeps the returned claim; until it is released, no other group of
+  // this rank may have the id. Throws usage if another group has it.
   std::shared_ptr<const void> enter(std::uint64_t group, std::uint64_t id,
                                     std::span<const int> members);
   // Returns how many groups with this hash (parent, id and members) this rank has made before, and
-  // counts one more. Members of the same groups get the same answer.
+  // counts one more. Members of the same groups get the same number.
   std::uint64_t count_made(std::uint64_t hash);
   // Receives the rosters of members on other hosts.
   void look() noexcept;
@@ -63,10 +64,10 @@ class Rosters {
   const int rank_;
   std::mutex mutex_;  // guards the members below, and this rank's board
   std::unique_ptr<transport::Transport> lanes_;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> claimed_;  // parent groups and ids
-  std::map<std::uint64_t, std::uint64_t> made_;                // groups, by their hash
-  std::deque<Mine> mine_;                                      // the latest
-  std::deque<std::pair<int, Roster>> heard_;  // the latest from other hosts, with their ranks
+  std::set<std::pair<std::uint64_t, std::uint64_t>> claimed_;  // parent group and id
+  std::map<std::uint64_t, std::uint64_t> made_;                // number of groups, by hash
+  std::deque<Mine> mine_;                                      // the latest ones
+  std::deque<std::pair<int, Roster>> heard_;  // the latest ones from other hosts, with their ranks
 };
 
 }  // namespace unisono::comm

@@ -1,4 +1,5 @@
-// The text of a timeout: the rank that is waited for, and the rank that delays all others.
+// Writes the text of a timeout: the rank that this one waits for, and the rank that delays all
+// others.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -17,10 +18,10 @@ namespace unisono::comm {
 
 namespace {
 
-// Time for waiting ranks on other hosts to report.
+// Time for the waiting ranks on other hosts to report.
 constexpr auto kReportTime = std::chrono::milliseconds(500);
 constexpr int kNobody = -1;   // not waiting for any rank
-constexpr int kAnybody = -2;  // waiting for a rank of another group
+constexpr int kAnybody = -2;  // waiting for a rank outside the group
 
 std::string seconds_text(double seconds) {
   char text[32];
@@ -30,7 +31,7 @@ std::string seconds_text(double seconds) {
 
 }  // namespace
 
-// Returns the ranks on other hosts that have not reported a wait since then.
+// Returns the ranks on other hosts that have not reported a wait since `since_ns`.
 std::vector<int> Diagnosis::unheard(std::int64_t since_ns) const {
   std::vector<int> ranks;
   for (int peer = 0; peer < records_.size(); ++peer) {
@@ -41,9 +42,9 @@ std::vector<int> Diagnosis::unheard(std::int64_t since_ns) const {
   return ranks;
 }
 
-// Waiting ranks report soon, so the ranks that remain are not waiting.
+// Waiting ranks report soon, so the ranks without a report are not waiting.
 std::vector<int> Diagnosis::await_unheard(const Operation& operation, std::int64_t since_ns) {
-  // All ranks, because they may wait for each other in other groups.
+  // Asks all ranks, because they may wait for each other in other groups.
   records_.tell_others(operation.sequence, true);
   waits_.tell(waits_.all_ranks(), true);
   const auto start = std::chrono::steady_clock::now();
@@ -59,8 +60,8 @@ std::vector<int> Diagnosis::await_unheard(const Operation& operation, std::int64
   return ranks;
 }
 
-// Returns a rank's wait, perhaps in another group. Reports of other hosts from before `since_ns`
-// may be outdated.
+// Returns a rank's wait, which may be in another group. Ignores reports of other hosts from before
+// `since_ns`, which may be outdated.
 std::optional<WorldWaiting> Diagnosis::wait_of(int rank, std::int64_t since_ns) const {
   const auto wait = waits_.of(records_.world_rank(rank));
   const bool holds = records_.here(rank) != nullptr || (wait && wait->waiting.since_ns >= since_ns);
@@ -86,8 +87,8 @@ Diagnosis::Culprit Diagnosis::look_at(int rank) const {
   return {rank, watch_.stopped_process(records_.world_rank(rank))};
 }
 
-// Returns the rank that delays this one: the last in the chain of waiting ranks, or one of them
-// that is stopped. If they appear to wait in a circle, any that is stopped. rank -1: none found.
+// Returns the rank that delays this one: the last rank in the chain of waiting ranks, or a stopped
+// one in it. If the chain seems to be a cycle, returns any stopped rank. rank -1: none found.
 Diagnosis::Culprit Diagnosis::find_culprit(int waited_for, std::int64_t since_ns) const {
   int rank = waited_for;
   for (int hops = 0; rank >= 0 && hops < records_.size(); ++hops) {
@@ -115,8 +116,8 @@ std::string Diagnosis::purpose(int rank) const {
   return label.empty() ? std::string() : ", for " + label;
 }
 
-// Returns what a rank does that has not entered the operation. Empty: it has entered it, or nothing
-// is known of it.
+// Describes the call of a rank that has not entered the operation. Empty if it has entered it, or
+// if its call is unknown.
 std::string Diagnosis::describe_late(int rank, std::uint64_t sequence,
                                      std::int64_t since_ns) const {
   const FlightRecorder* const theirs = records_.find(rank);
@@ -124,7 +125,8 @@ std::string Diagnosis::describe_late(int rank, std::uint64_t sequence,
   const auto wait = wait_of(rank, since_ns);
   const bool is_in_group = wait && wait->group == records_.id();
   const bool is_in_transfer = is_in_group && wait->waiting.what != WaitTarget::What::collective;
-  // A rank on another host has reported its calls of the group in which it waits, if there are any.
+  // A rank on another host has reported its calls of the group in which it waits, if it waits at
+  // all.
   const bool is_known =
       records_.here(rank) != nullptr || (is_in_group && (theirs != nullptr || is_in_transfer));
   if (!is_known || newest.sequence >= sequence) {
@@ -170,7 +172,7 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
     return;
   }
   int missing = kNobody;
-  Culprit late;  // a stopped one of the ranks that have not entered it
+  Culprit late;  // a stopped rank among those that have not entered it
   for (int peer = 0; peer < records_.size(); ++peer) {
     const std::string latest = describe_late(peer, sequence, asked_ns);
     const auto told = wait_of(peer, asked_ns);
@@ -186,9 +188,9 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   }
   Culprit culprit = find_culprit(wait.rank, asked_ns);
   if (culprit.stopped == 0 && late.stopped != 0) {
-    culprit = late;  // its waiting in another group is not visible
+    culprit = late;  // the chain does not show waits in other groups
   }
-  // First, because the text may be cut at its end.
+  // This comes first, because the text may be cut at its end.
   if (culprit.stopped != 0) {
     text += "\n" + records_.name(culprit.rank) +
             " is stopped, by a debugger or by SIGSTOP: then kill -CONT " +
@@ -206,7 +208,7 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   raise(ErrorCode::timeout, culprit.rank, text + others);
 }
 
-// A send has given all of its bytes away before their receiver has taken them.
+// A send is done when it has written all of its bytes, even if the receiver has not read them.
 std::string Diagnosis::progress_of(const TransferState& transfer) const {
   if (transfer.send && transfer.done == transfer.bytes) {
     return "all bytes are sent, but " + records_.name(transfer.peer) + " has not received them";

@@ -48,7 +48,7 @@ void WorldWaits::note(const WorldWaiting& waiting) noexcept {
   if (is_same && noted != 0 && (since == 0 || since == noted)) {
     return;
   }
-  // 0 while the line is written: of() reads the time before and after the rest.
+  // 0 while the line is being written: of() reads the time before and after the rest.
   line.since_ns.store(0, std::memory_order_relaxed);
   line.group.store(waiting.group, std::memory_order_release);
   line.sequence.store(waiting.sequence, std::memory_order_release);
@@ -117,7 +117,7 @@ WorldWaits::Circle WorldWaits::deadlock(int rank) const {
   }
   const auto begin = std::find_if(ranks.begin(), ranks.end(),
                                   [next](const auto& one) { return one.first == next; });
-  // Ranks that wait for each other within one call are in the middle of it.
+  // If all ranks of the cycle are in one call, the call is merely in progress.
   const bool differ = std::any_of(
       begin, ranks.end(), [](const auto& one) { return one.second.behind.in_another_call; });
   if (begin == ranks.end() || begin->second.name_ns != name_ns || !differ) {
@@ -132,7 +132,7 @@ WorldWaits::Circle WorldWaits::deadlock(int rank) const {
 }
 
 void WorldWaits::ask_along(int rank) noexcept {
-  constexpr int kMostAsked = 64;  // the chain is longer only within one call
+  constexpr int kMostAsked = 64;  // longer chains occur only within one call
   if (remote_ == nullptr) {
     return;
   }
@@ -170,7 +170,7 @@ Answer WorldWaits::answer_of(int peer) const noexcept {
 
 bool WorldWaits::is_quiet(int peer, std::int64_t name_ns) const noexcept {
   if (hosts_.is_here(peer)) {
-    return true;  // what it sent before it began to wait is there to be polled
+    return true;  // data sent before the wait began has arrived, and only needs to be polled
   }
   const Answer answer = answer_of(peer);
   const transport::Frames mine = remote_->frames(peer);
@@ -212,7 +212,7 @@ void WorldWaits::answer() noexcept {
       next = asked_.erase(next);
     }
   } catch (const std::bad_alloc&) {
-    return;  // the report is then missing in a message; nothing else
+    return;  // an error text will only have less information
   }
 }
 
@@ -230,7 +230,7 @@ WorldWaits::Circle WorldWaits::walk(int rank, std::int64_t since_ns) const {
     const auto waiting = of(next);
     if (!waiting || waiting->waiting.peer < 0 || !holds(next, *waiting, since_ns) ||
         static_cast<int>(ranks.size()) >= hosts_.size()) {
-      ranks.emplace_back(next, WorldWaiting{});  // it waits for nobody, as far as known
+      ranks.emplace_back(next, WorldWaiting{});  // it waits for no rank, as far as known
       return ranks;
     }
     ranks.emplace_back(next, *waiting);
@@ -242,7 +242,7 @@ WorldWaits::Circle WorldWaits::walk(int rank, std::int64_t since_ns) const {
 WorldWaits::Circle WorldWaits::circle(int rank, std::int64_t since_ns) const {
   Circle ranks = walk(rank, since_ns);
   if (ranks.back().second.waiting.peer != rank) {
-    return {};  // it is not in a circle, though it may wait for ranks that are
+    return {};  // it is not in a cycle, although it may wait for ranks that are
   }
   std::set<std::uint64_t> groups;
   for (const auto& [one, waiting] : ranks) {

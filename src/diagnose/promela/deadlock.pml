@@ -1,23 +1,24 @@
-/* Why no correct program is told that it is in a deadlock (diagnose/world_waits.h): ranks on hosts of
-   their own, whose reports overtake their data.
+/* Checks that no correct program is reported as a deadlock (diagnose/world_waits.h). Each rank is
+   on its own host, so that reports may overtake data.
 
-   Each of RANKS ranks may send a short message to the rank before it. Then it waits for a message of
-   the next rank, or sends it a long one and waits until that is fetched; then it sends a short message
-   to the rank before it; all that ROUNDS times. A rank that waits polls and looks in turn. A poll fetches long messages ahead,
-   whether or not the call wants them, and so reacts to frames without advancing. Each look may answer a
-   neighbour, whose question is left out, and looks for a circle. ONE_SENDS: only one rank begins
-   with a message, with LONG_ONE a long one, and the others wait in a chain for it.
+   Each of RANKS ranks may send a short message to the previous rank. Then it waits for a message of
+   the next rank, or sends it a long message and waits until that has been fetched. Then it sends a
+   short message to the previous rank. It repeats this ROUNDS times. A waiting rank alternates
+   between polls and checks. A poll fetches long messages ahead, even if the call does not need
+   them, so it reacts to frames without advancing. Each check may answer a neighbour, whose question
+   is not modelled, and searches for a cycle. ONE_SENDS: only one rank begins with a message (with
+   LONG_ONE a long one), and the others wait for it in a chain.
 
-   Claim: at the end of a circle every rank in it waits for ever.
+   Claim: if a cycle is found, every rank in it waits forever.
 
      here                   in the code
      lane[LANE(a, b)]       the frames in transit from a to b
-     sent, came             transport::Frames of a rank with a peer
-     fresh, fetched, notice messages, long ones to fetch, and notices of fetched ones that have come
+     sent, came             transport::Frames of a rank for a peer
+     fresh, fetched, notice arrived messages, long ones to fetch, and notices of fetched ones
      peer[r], name[r]       WorldWait: the rank that r waits for, and the name of the wait
      behind[r]              Behind::name_ns
-     heard, looked          WorldWaits::Asked: Frames::received at the first look, and its wait
-     answers[LANE(p, r)]    the report in transit, which is dropped if there is one already
+     heard, looked          WorldWaits::Asked: Frames::received at the first check, and its wait
+     answers[LANE(p, r)]    the report in transit; dropped if another one is in transit
      told_*[LANE(r, p)]     RemoteRecords::Told
      seen[r]                Standstill::seen_ns */
 #ifndef RANKS
@@ -48,7 +49,7 @@ byte heard[LANES], looked[RANKS];
 #define WAITS(r) (peer[r] != NOBODY)
 #define GETS(r) ((for_notice[r] && notice[LANE(r, peer[r])] > 0) || \
                  (!for_notice[r] && fresh[LANE(r, peer[r])] > 0))
-/* Something that r waits for is in transit, or its peer will send it without advancing. */
+/* Data that r waits for is in transit, or its peer will send it without advancing. */
 #define COMES(r) (len(lane[LANE(peer[r], r)]) > 0 || \
                   (for_notice[r] && \
                    (len(lane[LANE(r, peer[r])]) > 0 || fetched[LANE(peer[r], r)] > 0)))
@@ -156,7 +157,7 @@ inline note_behind() {
   seen[me] = (quiet -> told_name[i] : 0)
 }
 
-/* Follows the notes from its own wait. */
+/* Follows the notes from this rank's wait. */
 inline find_circle() {
   i = peer[me];
   wanted = behind[me];
@@ -245,7 +246,7 @@ proctype Rank(byte me) {
   od
 }
 
-/* Frames arrive in the order of their lane, at any time. */
+/* Delivers the frames of a lane in order, at any time. */
 proctype Arrivals(byte from; byte to) {
 end:
   do
