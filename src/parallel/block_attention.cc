@@ -13,7 +13,7 @@
 namespace unisono::parallel {
 namespace {
 
-// No block is empty.
+// Clamps the number of blocks, so that none is empty.
 std::size_t blocks_in(std::size_t length, std::size_t blocks) {
   return std::min(length, blocks);
 }
@@ -24,10 +24,10 @@ void add_sum(BlockSum& lower, const BlockSum& upper) {
   }
 }
 
-// A block's rows of each sequence, packed.
+// The packed rows of a block, of each sequence.
 class Cut {
  public:
-  // `all`: rows of a sequence in `rows`.
+  // `all`: rows per sequence in `rows`.
   Cut(ConstAnySpan rows, std::size_t batch, std::size_t all, const BlockRows& block)
       : dtype_(rows.dtype()) {
     const std::size_t row = batch * all == 0 ? 0 : rows.size() / (batch * all);
@@ -47,7 +47,7 @@ class Cut {
   Dtype dtype_;
 };
 
-// Puts a block's rows to their places.
+// Writes a block's rows to their places.
 void put_rows(std::span<const float> rows, std::size_t batch, std::size_t all,
               const BlockRows& block, std::span<float> whole) {
   const std::size_t width = batch * all == 0 ? 0 : whole.size() / (batch * all);
@@ -69,14 +69,15 @@ bool is_seen(const AttentionShape& shape, std::span<const std::size_t> queries,
   return !queries.empty() && !keys.empty() && (!shape.causal || keys.front() <= queries.back());
 }
 
-// The gradients of a block of keys, then of its values, over blocks of queries.
+// The gradients of a block of keys, followed by those of its values, over blocks of queries.
 struct KeySums {
   BlockRows rows;
-  std::size_t size = 0;  // numbers of a sum
+  std::size_t size = 0;  // elements of one sum
   std::vector<BlockSum> sums = {};
 };
 
-// The gradients of this rank's queries, and what its queries add to those of keys.
+// Computes the gradients of this rank's queries, and the contribution of these queries to the
+// gradients of keys.
 class BlockedGradients {
  public:
   BlockedGradients(const ContextJob& job, ConstAnySpan gradient, const float* log_sum,
@@ -96,7 +97,7 @@ class BlockedGradients {
     }
   }
 
-  // Returns what this rank adds to the gradients of a rank's keys.
+  // Returns this rank's contribution to the gradients of a rank's keys and values.
   std::vector<KeySums> add(const RingBlock& keys, const AttentionBlock& block) {
     const std::vector<std::size_t>& positions =
         job_.positions[static_cast<std::size_t>(keys.owner)];
@@ -136,8 +137,8 @@ class BlockedGradients {
     return all;
   }
 
-  // Adds what other ranks have added to the gradients of this rank's keys, as joined() has it.
-  // `visits`: the number of these ranks, from the owner on.
+  // Adds the contributions of the earlier ranks to the gradients of the owner's keys, in the format
+  // of joined(). `visits`: the number of these ranks, starting with the owner.
   void merge(std::vector<KeySums>& all, int owner, int visits,
              std::span<const float> arrived) const {
     const std::vector<BlockSum> nodes = visited(owner, visits);
@@ -157,7 +158,7 @@ class BlockedGradients {
     return std::vector<float>(visited(owner, visits).size() * 2 * job_.key_count(owner));
   }
 
-  // REQUIRES: all keys were added.
+  // REQUIRES: all keys have been added.
   void write(std::span<float> query) const {
     for (const Queries& queries : queries_) {
       put_rows(queries.sums.front().values, job_.shape.batch, job_.mine().size(), queries.rows,
@@ -169,10 +170,11 @@ class BlockedGradients {
   struct Queries {
     BlockRows rows;
     Cut query, gradient, log_sum, delta;
-    std::vector<BlockSum> sums;  // over the key blocks
+    std::vector<BlockSum> sums;  // nodes over the key blocks
   };
 
-  // Returns the nodes, without values, over the query blocks of the first ranks that keys visit.
+  // Returns the nodes, without values, over the query blocks of the first `visits` ranks that the
+  // owner's keys visit.
   std::vector<BlockSum> visited(int owner, int visits) const {
     std::vector<BlockSum> nodes;
     for (int i = 0; i < visits; ++i) {
@@ -276,13 +278,14 @@ void blocked_forward(const ContextJob& job, float* out, float* log_sum) {
   result.write(out, log_sum);
 }
 
-// The sums of a block's gradients follow it, one step behind, until they are home.
+// The sums of a block's gradients follow the block around the ring, one step behind, until they
+// reach its owner.
 void blocked_backward(const ContextJob& job, ConstAnySpan gradient, const float* log_sum,
                       const float* delta, const WideGradients& gradients) {
   const KeyRing ring(job);
   BlockedGradients all(job, gradient, log_sum, delta);
   RingBlock here = ring.first();
-  std::vector<KeySums> home;  // after the first step, the rows of this rank's keys
+  std::vector<KeySums> home;  // from the first step: the rows of this rank's keys
   std::vector<float> passing;
   Request passed;
   for (int step = 0; step < ring.ranks(); ++step) {
@@ -313,7 +316,7 @@ void blocked_backward(const ContextJob& job, ConstAnySpan gradient, const float*
   }
   all.write(gradients.query);
   if (ring.ranks() > 1) {
-    // The last rank that a block visits is the one before its own.
+    // The last rank that a block visits is the one before its owner.
     std::vector<float> arriving = all.room(job.rank(), ring.ranks());
     ring.receive(arriving, kGradientTag).wait();
     passed.wait();

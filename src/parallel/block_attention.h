@@ -1,8 +1,8 @@
 // Attention by blocks of the sequence, whose results have the same bits for any number of ranks.
 //
-// The kernel sees the keys of one block at a time. Results over the key blocks, gradients of
-// queries over the key blocks and gradients of keys over the query blocks are merged by the tree of
-// base/leaf_tree.h, in whatever order a ring brings the blocks.
+// The kernel sees the keys of one block at a time. The tree of base/leaf_tree.h merges results over
+// the key blocks, gradients of queries over the key blocks and gradients of keys over the query
+// blocks, so the order in which a ring brings the blocks does not matter.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@
 
 namespace unisono::parallel {
 
-// The rows of a block on a rank that has all of it.
+// The rows of a block, all of which are on one rank.
 struct BlockRows {
-  std::size_t number = 0;  // of the block
-  std::size_t first = 0;   // row, in each sequence of the batch
+  std::size_t number = 0;  // block number
+  std::size_t first = 0;   // first row in each sequence of the batch
   std::size_t count = 0;
 };
 
-// Returns the blocks of a rank's positions, which ascend.
-// Errors: usage if the rank has a part of a block.
+// Returns the blocks of a rank's positions, which must ascend.
+// Errors: usage if the rank has only a part of a block.
 std::vector<BlockRows> block_rows(const std::vector<std::size_t>& positions, std::size_t length,
                                   std::size_t blocks);
 
@@ -32,21 +32,21 @@ struct BlockSum {
   std::vector<float> values = {};
 };
 
-// The results of this rank's queries over all keys.
+// Merges the results of this rank's queries over all keys.
 class BlockedResult {
  public:
   explicit BlockedResult(const ContextJob& job) : job_(job) {}
-  // Adds the keys of whole blocks. Positions ascend.
+  // Adds the keys of whole blocks, whose positions must ascend.
   void add(const std::vector<std::size_t>& positions, ConstAnySpan key, ConstAnySpan value);
-  // REQUIRES: all keys were added.
+  // REQUIRES: all keys have been added.
   void write(float* out, float* log_sum) const;
 
  private:
   const ContextJob& job_;
-  std::vector<BlockSum> sums_;  // results, then log-sum-exps
+  std::vector<BlockSum> sums_;  // results, followed by log-sum-exps
 };
 
-// Around a ring, if there are other ranks.
+// Runs the forward pass around a ring, if there are other ranks.
 void blocked_forward(const ContextJob& job, float* out, float* log_sum);
 void blocked_backward(const ContextJob& job, ConstAnySpan gradient, const float* log_sum,
                       const float* delta, const WideGradients& gradients);

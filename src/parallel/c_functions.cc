@@ -22,7 +22,8 @@ struct unisono_reshard_handle {
 namespace unisono::c_api {
 namespace {
 
-// A member behind the last could lie in the padding, where its absence cannot be told.
+// A new last member could lie in the padding, where the size of the struct would not show its
+// absence.
 static_assert(offsetof(unisono_reshard_memory_t, out_strides) + sizeof(void*) ==
               sizeof(unisono_reshard_memory_t));
 static_assert(offsetof(unisono_reshard_tensor_t, to) + sizeof(void*) ==
@@ -73,7 +74,7 @@ Shape shape_of(const parallel::Reshard& reshard, std::size_t tensor, bool after)
   return after ? reshard.out_shape(tensor) : reshard.in_shape(tensor);
 }
 
-// Describes the caller's memory of all tensors. `data`: a list of pointers.
+// Describes the caller's memory of all tensors. `data`: an array of pointers.
 template <typename Pointer>
 std::vector<parallel::Tensor> memory_of(const parallel::Reshard& reshard, const Pointer* data,
                                         const std::ptrdiff_t* const* strides, bool after) {

@@ -1,4 +1,4 @@
-// Saving and loading: maps a part of a tensor to bytes of files.
+// Saves and loads checkpoints: maps a part of a tensor to bytes of files.
 #include "unisono/parallel/checkpoint.hpp"
 
 #include <fcntl.h>
@@ -109,7 +109,7 @@ void check_part(const Saved& saved) {
 void for_each_run(const Saved& saved,
                   const std::function<void(std::size_t, std::size_t, std::size_t)>& body) {
   const Tensor& part = saved.part;
-  // From here on the part has whole rows of the tensor.
+  // From this dimension on the part has whole rows of the tensor.
   std::size_t dim = part.dims();
   std::size_t run = 1;
   while (dim > 0) {
@@ -136,7 +136,7 @@ void for_each_run(const Saved& saved,
   }
 }
 
-// Returns packed memory with the elements of a part, or room for them.
+// Returns packed memory that holds, or has room for, the elements of a part.
 std::vector<std::byte> packed_memory(const Tensor& part) {
   return std::vector<std::byte>(part.count() * size_of(part.dtype));
 }
@@ -160,7 +160,7 @@ struct WorkFailure {
   std::string text;
 };
 
-// Runs a rank's own work. Returns the failure.
+// Runs a rank's own work. Returns its failure, if any.
 template <typename Work>
 std::optional<WorkFailure> try_to(const Work& work) {
   try {
@@ -176,7 +176,7 @@ std::optional<WorkFailure> try_to(const Work& work) {
   }
 }
 
-// All ranks continue, or none. A rank with a failure throws its own reason.
+// Makes all ranks continue, or none. A rank with a failure throws its own reason.
 void agree(Communicator& communicator, const std::optional<WorkFailure>& wrong) {
   std::vector<std::int32_t> first = {wrong ? communicator.rank() : communicator.size()};
   communicator.all_reduce(first, min);

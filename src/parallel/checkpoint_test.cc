@@ -1,4 +1,4 @@
-// Checkpoints: saved under one layout and loaded under others, and the effect of a crash.
+// Tests checkpoints: saved under one layout and loaded under others, and after a crash.
 #include "unisono/parallel/checkpoint.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class Checkpoint : public ::testing::Test {
 
 const std::vector<std::size_t> kShape = {3, 5, 4};
 
-// A part, along one dimension, of a tensor whose elements are their numbers plus `salt`.
+// A part, along one dimension, of a tensor whose elements are their indices plus `salt`.
 struct Part {
   std::vector<float> values;
   Saved saved;
@@ -62,7 +62,7 @@ void save(const std::string& folder, int ranks, std::size_t dim, float salt) {
   run_threads(ranks, [&](Communicator& comm) {
     const Part a = part_of("a", dim, ranks, comm.rank(), salt);
     const Part b = part_of("b", 2 - dim, ranks, comm.rank(), salt + 100);
-    // One copy of it is enough.
+    // One copy of the scalar is enough.
     std::vector<double> scalar = {salt};
     Saved c{.name = "c", .shape = {}, .part = Tensor::of(scalar, {})};
     if (comm.rank() != 0) {
@@ -106,14 +106,14 @@ TEST_F(Checkpoint, IsLoadedUnderAnyOtherLayout) {
 
 TEST_F(Checkpoint, ThatWasThereStaysWholeWhereSavingFails) {
   save(folder(), 2, 0, 1);
-  // An unfinished save, as a crash leaves it.
+  // An unfinished save, as left by a crash.
   fs::create_directories(folder() + ".saving");
   std::ofstream(folder() + ".saving/model-00001-of-00002.safetensors") << "half";
   expect_loaded(folder(), 2, 1, 1);
   save(folder(), 2, 0, 7);
   expect_loaded(folder(), 3, 1, 7);
   EXPECT_FALSE(fs::exists(folder() + ".saving"));
-  // A part that does not fit on one rank: all ranks fail, and nothing has changed.
+  // The part of one rank does not fit: all ranks fail, and nothing has changed.
   std::atomic<int> failed = 0;
   run_threads(2, [&](Communicator& comm) {
     Part a = part_of("a", 0, 2, comm.rank(), 9);
@@ -153,7 +153,7 @@ TEST_F(Checkpoint, SaysWhatIsWrong) {
 }
 
 TEST(Safetensors, HeadersOfOthersAreRead) {
-  // As in the format's documentation, with the metadata that other writers add.
+  // The example of the format's documentation, with the metadata that other writers add.
   const auto contents = read_header(
       R"({"__metadata__":{"format":"pt"},"t":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]}})",
       8 + 90 + 12);

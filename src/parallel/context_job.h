@@ -1,4 +1,4 @@
-// A call of attention over a context, as its methods see it.
+// The arguments of an attention call over a context, for the methods that implement it.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace unisono::parallel {
 
-// One axis of a context: what Ulysses leaves.
+// A call along one axis of a context: the outer axis, after any Ulysses exchange.
 struct ContextJob {
-  Communicator* axis = nullptr;  // null: one rank
+  Communicator* axis = nullptr;  // nullptr: only one rank
   const AttentionShape& shape;
   const AttentionKernel& kernel;
-  // The positions of each rank of the axis.
+  // By rank of the axis.
   std::vector<std::vector<std::size_t>> positions;
   ConstAnySpan query = {};
   ConstAnySpan key = {};
@@ -35,7 +35,7 @@ struct ContextJob {
   std::size_t rows() const { return shape.batch * mine().size() * shape.heads; }
 };
 
-// Sums of gradients.
+// The sums of gradients in f32.
 struct WideGradients {
   std::span<float> query;
   std::span<float> key;

@@ -26,7 +26,7 @@ void merge_attention(std::size_t rows, std::size_t dim, const float* other,
   for (std::size_t row = 0; row < rows; ++row) {
     const float high = std::max(log_sum[row], other_log_sum[row]);
     if (high == -std::numeric_limits<float>::infinity()) {
-      continue;  // neither sees a key
+      continue;  // neither side sees a key
     }
     const float mine = std::exp(log_sum[row] - high);
     const float theirs = std::exp(other_log_sum[row] - high);
@@ -54,7 +54,7 @@ void merge_decoded(Communicator& axis, const AttentionShape& shape, AnySpan out,
     return std::span(static_cast<const std::byte*>(span.data()),
                      span.size() * size_of(span.dtype()));
   };
-  // Log-sum-exps come first, so that both are aligned.
+  // Log-sum-exps come first, so that both arrays are aligned.
   const auto sums = bytes_of(log_sum);
   const auto parts = bytes_of(out);
   std::vector<std::byte> mine(sums.begin(), sums.end());
@@ -70,7 +70,7 @@ void merge_decoded(Communicator& axis, const AttentionShape& shape, AnySpan out,
   const WrittenFloats whole(out);
   std::fill(whole.span().begin(), whole.span().end(), 0.0F);
   std::fill(log_sum.begin(), log_sum.end(), -std::numeric_limits<float>::infinity());
-  // In rank order, so that all ranks get the same bits.
+  // Sums in rank order, so that all ranks get the same bits.
   for (std::size_t at = 0; at < all.size(); at += mine.size()) {
     const ConstAnySpan theirs(&all[at], rows, Dtype::f32);
     const ReadFloats part(ConstAnySpan(all.data() + at + sums.size(), out.size(), out.dtype()));

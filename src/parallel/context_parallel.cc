@@ -34,7 +34,7 @@ Tensor tensor(ConstAnySpan data, std::size_t batch, std::size_t rows, std::size_
   return Tensor::packed(const_cast<void*>(data.data()), data.dtype(), {batch, rows, heads, dim});
 }
 
-// Elements of any type in memory of their own.
+// Elements of any type, with their own memory.
 struct Room {
   Room(std::size_t elements, Dtype dtype)
       : memory(elements * size_of(dtype)), span(memory.data(), elements, dtype) {}
@@ -42,7 +42,7 @@ struct Room {
   AnySpan span;
 };
 
-// Returns where the smallest, the next, ... of the positions is.
+// Returns the indices of the positions in ascending order of the positions.
 std::vector<std::size_t> places_by_position(const std::vector<std::size_t>& positions) {
   std::vector<std::size_t> places(positions.size());
   std::iota(places.begin(), places.end(), std::size_t{0});
@@ -50,7 +50,8 @@ std::vector<std::size_t> places_by_position(const std::vector<std::size_t>& posi
   return places;
 }
 
-// Moves the rows of each of `batch` sequences: row i becomes row places[i], or comes from there.
+// Reorders the rows of each of `batch` sequences: moves row i to row places[i], or, if
+// `comes_from`, in the opposite direction.
 void reorder_rows(const std::vector<std::size_t>& places, std::size_t batch, AnySpan data,
                   bool comes_from) {
   const std::size_t rows = batch * places.size();
@@ -133,7 +134,7 @@ class Context {
   }
   const std::vector<std::vector<std::size_t>>& positions() const { return positions_; }
 
-  // Each rank of a ring needs whole blocks.
+  // Throws unless each rank of a ring has whole blocks.
   void check_blocks(bool is_backward) const {
     if (axes_.blocks != 0 && (is_backward || axes_.method == ContextMethod::ring)) {
       for (const auto& places : positions_) {
@@ -142,8 +143,8 @@ class Context {
     }
   }
 
-  // Transposes from rows to heads. `heads`: the number of heads in `data` on this rank. If nothing
-  // moves, returns `data`; else the result is in `room`.
+  // Transposes from rows to heads. `heads`: the number of heads in `data` on this rank. Returns
+  // `data` if nothing moves; otherwise the result is in `room`.
   ConstAnySpan to_heads(ConstAnySpan data, std::size_t heads, std::size_t dim,
                         std::optional<Room>& room) const {
     if (!has_heads()) {
@@ -180,7 +181,7 @@ class Context {
   }
 
  private:
-  // Data that is gathered in one piece is cut by shard_range().
+  // Data that is gathered in one piece must be divided by shard_range().
   void check_part(std::size_t rows, std::size_t length) const {
     const auto n = static_cast<std::size_t>(axes_.ranks());
     const bool in_pieces =
@@ -198,7 +199,7 @@ class Context {
   AttentionShape inside_;
   std::size_t length_;
   std::vector<std::vector<std::size_t>> positions_;
-  std::vector<std::size_t> order_;  // where the rows of the smallest positions arrive
+  std::vector<std::size_t> order_;  // by ascending position: where the row arrives
   std::size_t local_rows_ = 0;
 };
 
@@ -233,7 +234,7 @@ std::vector<std::size_t> arrived_positions(const ContextJob& job) {
   return all;
 }
 
-// Returns all keys or values of the axis.
+// Returns the keys or values of all ranks of the axis.
 Room gather(const ContextJob& job, ConstAnySpan part) {
   const auto n = static_cast<std::size_t>(job.ranks());
   const std::size_t rows = job.mine().size();

@@ -1,4 +1,4 @@
-// Attention over a sharded sequence compared with attention in one piece, in f64 from the formula.
+// Compares attention over a sharded sequence with attention in one piece, in f64 from the formula.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::vector<float> floats_of(ConstAnySpan elements) {
   return floats;
 }
 
-// A block in f32, whatever its type.
+// An attention block converted to f32.
 struct Wide {
   explicit Wide(const AttentionBlock& b)
       : shape(b.shape),
@@ -37,7 +37,7 @@ struct Wide {
   std::vector<float> query, key, value;
 };
 
-// One query of one head against a block: weights before normalisation, and their greatest logit.
+// The weights of one query of one head for a block, before normalisation, and their largest logit.
 struct Scores {
   std::vector<double> logits;
   double largest = -std::numeric_limits<double>::infinity();
@@ -140,7 +140,7 @@ std::vector<float> random_values(std::size_t count, unsigned seed) {
   return values;
 }
 
-// Returns the rows of a whole [batch, length, width] at these positions.
+// Returns the rows at these positions of a whole [batch, length, width].
 std::vector<float> rows_of(const std::vector<float>& whole, const std::vector<std::size_t>& places,
                            std::size_t batch, std::size_t length, std::size_t width) {
   std::vector<float> rows;
@@ -289,7 +289,7 @@ TEST_P(Orders, EveryMethodIsAsOneRank) {
   }
 }
 
-// Results and gradients over blocks: the order of a sum is the tree over the blocks, on one rank,
+// Results and gradients over blocks: a sum has the order of the tree over the blocks, on one rank,
 // in a ring and with Ulysses.
 TEST_P(Orders, AnyNumberOfBlocksHasTheBitsOfOneRank) {
   const auto [order, causal] = GetParam();
@@ -335,7 +335,8 @@ TEST_P(Orders, AnyNumberOfBlocksHasTheBitsOfOneRank) {
   }
 }
 
-// A forward pass that gathers keys takes queries that are no whole blocks; nothing else does.
+// A forward pass that gathers keys accepts queries that are not whole blocks. All other calls
+// refuse them.
 TEST_P(Orders, PartsOfBlocksAreGatheredOrRefused) {
   const auto [order, causal] = GetParam();
   const Whole w =
@@ -375,7 +376,7 @@ TEST_P(Orders, PartsOfBlocksAreGatheredOrRefused) {
   });
 }
 
-// Also of fewer positions than blocks.
+// Includes fewer positions than blocks.
 TEST_P(Orders, RingsOfBlocksTakeUnevenParts) {
   const auto [order, causal] = GetParam();
   if (order == ContextOrder::striped) {
@@ -414,7 +415,7 @@ TEST(Context, ZigzagAndStripesShareTheWork) {
       EXPECT_LE(static_cast<double>(most) * ranks / static_cast<double>(all), 1.05);
     }
   }
-  // Without zigzag the last of 8 ranks has almost twice the mean.
+  // Without zigzag the last of 8 ranks has almost twice the mean work.
   EXPECT_GT(static_cast<double>(causal_work(ContextOrder::contiguous, 8192, 8, 7)) * 8,
             1.8 * 8192 * 8193 / 2);
 }
@@ -486,7 +487,7 @@ TEST(Context, HeadsThatAreCutUnevenlyUseTheirKeys) {
   EXPECT_THROW(context_attention(alone, wrong, 5, kKernel, q, k, v, out, log_sum), Error);
   const AttentionShape uneven{.heads = 3, .key_value_heads = 2, .dim = 2};
   EXPECT_THROW(context_attention(alone, uneven, 5, kKernel, q, k, v, out, log_sum), Error);
-  run_threads(2, [](Communicator& comm) {  // 6 heads do not share 4 evenly
+  run_threads(2, [](Communicator& comm) {  // 6 heads do not divide 4 evenly
     const std::vector<float> x(6);
     std::vector<float> y(6);
     EXPECT_THROW(context_attention({.heads = &comm}, {.heads = 6, .key_value_heads = 4}, 2, kKernel,
@@ -523,7 +524,7 @@ class ContextOf : public ::testing::Test {};
 using Narrow = ::testing::Types<bf16, f16, f8e4m3, f8e5m2>;
 TYPED_TEST_SUITE(ContextOf, Narrow);
 
-// A kernel sees the values that f32 would have, so each result is the f32 one, rounded once.
+// A kernel sees the values that f32 would have, so each result is the f32 result, rounded once.
 template <typename T>
 void expect_rounded_once(const ContextAxes& axes, const AttentionShape& shape, std::size_t length) {
   const std::size_t rows = shape.batch * axes.positions(length).size();

@@ -12,10 +12,10 @@ CoreUse& CoreUse::of_this_thread() noexcept {
   return use;
 }
 
-// Half of the time is enough: a thread that shares its core with the thread that moves data gets no
-// more, and one that waits for a device gets almost none.
+// Half of the time is the threshold: a thread that shares its core with the thread that moves data
+// gets no more, and a thread that waits for a device gets almost none.
 void CoreUse::note(double cpu_s, double wall_s) noexcept {
-  constexpr double kShort = 10e-6;  // below this the clocks are meaningless
+  constexpr double kShort = 10e-6;  // shorter times are below the clocks' resolution
   if (wall_s >= kShort) {
     computes_ = cpu_s >= wall_s / 2;
   }

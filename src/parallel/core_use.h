@@ -11,11 +11,11 @@ namespace unisono::parallel {
 
 class CoreUse {
  public:
-  // Returns the calling thread's record of its latest computation in such a call: engines compute
-  // as they did before.
+  // Returns the calling thread's record of its latest observed computation: the next one is
+  // expected to behave alike.
   static CoreUse& of_this_thread() noexcept;
 
-  // Runs `compute` and records for how much of its time it had the core.
+  // Runs `compute`, and records for how much of its time it used the core.
   template <typename Compute>
   void observe(const Compute& compute) {
     const double cpu = cpu_seconds();
@@ -32,9 +32,9 @@ class CoreUse {
   bool computes_ = false;
 };
 
-// Returns true if it pays to move data while this thread computes: the thread waits for a device
-// then, or each of the group's ranks on this host has a core to compute on and a spare one, as far
-// as this process may use the cores.
+// Returns true if it pays to move data while this thread computes. Either the thread waits for a
+// device during its computations, or each of the group's ranks on this host has a core to compute
+// on and a spare one, among the cores that this process may use.
 bool can_move_behind(const Communicator& communicator);
 
 }  // namespace unisono::parallel

@@ -12,7 +12,7 @@
 
 namespace unisono::parallel {
 
-// Elements of f32, bf16 or f16; may be empty.
+// Elements in f32, bf16 or f16; may be empty.
 class Elements {
  public:
   void make(Dtype dtype, std::size_t count) {
@@ -35,8 +35,8 @@ class Elements {
 struct FlatUnit {
   std::vector<Parameter> list = {};
   std::size_t count = 0;   // without padding
-  std::size_t padded = 0;  // a multiple of the ranks
-  std::size_t share = 0;   // of one rank
+  std::size_t padded = 0;  // a multiple of the number of ranks
+  std::size_t share = 0;   // elements per rank
 
   Elements parameters = {};  // whole; in stage 3 only while they are used
   Elements shard = {};       // stage 3: this rank's part of the parameters
@@ -47,7 +47,8 @@ struct FlatUnit {
   std::vector<float> mean = {};
   std::vector<float> variance = {};
 
-  // Sums over a tree: the leaves of each rank, this rank's running sum, and the sum in progress.
+  // For sums over a tree: the leaves of each rank, this rank's running sum, and the sum in
+  // progress.
   std::vector<Leaves> leaves = {};
   std::optional<TreeSum> tree = {};
   TreeSum::Scattering scattering = {};

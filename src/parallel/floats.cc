@@ -17,7 +17,7 @@ std::string name_of(Dtype dtype) {
   return std::string(to_string(dtype));
 }
 
-// Calls body(an element of the type).
+// Calls body(a value of the element type).
 template <typename Body>
 void with_narrow(Dtype dtype, const Body& body) {
   switch (dtype) {
@@ -74,7 +74,7 @@ void convert(ConstAnySpan in, AnySpan out) {
     std::memmove(out.data(), in.data(), in.size() * sizeof(float));
     return;
   }
-  if (other == Dtype::bf16) {  // has a vectorised form
+  if (other == Dtype::bf16) {  // bf16 has a vectorised form
     const auto bf16_blocks = kernels::find_coded_blocks(MoveCode::bf16);
     (widens ? bf16_blocks.decode : bf16_blocks.encode)(out.data(), in.data(), in.size());
     return;

@@ -1,4 +1,4 @@
-// Elements of any float type as f32 for arithmetic, and sums that are rounded once.
+// Reads and writes elements of any float type as f32 for arithmetic, and rounds sums only once.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace unisono::parallel {
 
-// Returns true for floats narrower than f32.
+// Returns true for float types narrower than f32.
 bool is_narrow(Dtype dtype);
 
-// Throws usage for a type that is not a float of at most 32 bits, or not `dtype`.
+// Throws usage if the type is not a float of at most 32 bits, or differs from `dtype`.
 void expect_float(const char* call, const char* name, Dtype has, Dtype dtype);
 
-// The elements as f32: in place if they are f32, else a copy.
+// Provides the elements as f32: in place if they are f32, else as a copy.
 class ReadFloats {
  public:
   explicit ReadFloats(ConstAnySpan elements);
@@ -27,8 +27,8 @@ class ReadFloats {
   std::span<const float> span_;
 };
 
-// Elements that are written as f32, each rounded once by finish(). Their previous values are not
-// read.
+// Provides memory to write elements as f32; finish() rounds each of them once. Previous values are
+// not read.
 class WrittenFloats {
  public:
   explicit WrittenFloats(AnySpan elements);
@@ -42,18 +42,18 @@ class WrittenFloats {
 };
 
 // Sums floats narrower than f32 so that each result is the f32 sum, rounded once. All inputs are
-// sent unchanged to where they are summed, if that costs at most twice the bytes of the fastest
-// algorithm and one pass can sum them; otherwise they are sent as f32. Other calls are unchanged.
-// Serves reduce, all_reduce, reduce_scatter and reduce_scatter_v.
+// sent unchanged to the summing rank if that costs at most twice the bytes of the fastest algorithm
+// and one pass can sum them; otherwise they are sent as f32. Other calls are unchanged. Serves
+// reduce, all_reduce, reduce_scatter and reduce_scatter_v.
 class SumOnce {
  public:
   SumOnce() = default;
   SumOnce(const Communicator& communicator, const Call& call);
-  SumOnce(SumOnce&&) noexcept = default;  // the memory that `call` refers to does not move
+  SumOnce(SumOnce&&) noexcept = default;  // a move keeps the memory that `call` refers to
   SumOnce& operator=(SumOnce&&) noexcept = default;
-  // The call to run instead. Valid as long as this object.
+  // Returns the call to run instead. Valid as long as this object.
   const Call& call() const { return call_; }
-  // Writes the result after the call has run.
+  // Call it after the call has run: writes the result.
   void finish();
 
  private:

@@ -1,4 +1,4 @@
-// Sums over ranks of floats narrower than f32, compared with sums in f64.
+// Compares sums over ranks of floats narrower than f32 with sums in f64.
 #include "parallel/floats.h"
 
 #include <gtest/gtest.h>
@@ -62,9 +62,9 @@ std::vector<T> numbers(std::size_t count, int rank) {
   return values;
 }
 
-// Returns the sum over ranks of numbers<T>(), and how far the f32 sum, rounded once, may be from
-// it: an f32 addition errs by at most 2^-24 of its result, which the magnitudes bound; the rounding
-// by half the distance between neighbours.
+// Returns the sum over ranks of numbers<T>(), and the greatest possible distance of the f32 sum,
+// rounded once, from it. An f32 addition errs by at most 2^-24 of its result, which the magnitudes
+// bound; the rounding errs by at most half the distance between neighbours.
 template <typename T>
 struct Exact {
   Exact(std::size_t count, int ranks, double divisor = 1) : sum(count), bound(count) {
@@ -143,7 +143,7 @@ TYPED_TEST(NarrowSums, OverlappedSumsRoundOnce) {
   }
 }
 
-// More ranks than one pass of a kernel sums: elements are sent as f32.
+// More ranks than one pass of a kernel can sum: elements are sent as f32.
 TEST(NarrowSum, RoundsOnceWithManyRanks) {
   constexpr int kRanks = 66;
   run_threads(kRanks, [](Communicator& comm) {
@@ -158,7 +158,7 @@ TEST(NarrowSum, RoundsOnceWithManyRanks) {
   });
 }
 
-// Two ranks per host send their elements unchanged; three send f32.
+// Two ranks per host send their elements unchanged; three ranks per host send f32.
 TEST(NarrowSum, RoundsOnceBetweenHosts) {
   for (const int ranks_a_host : {1, 2, 3}) {
     const int ranks = 2 * ranks_a_host;
@@ -221,7 +221,7 @@ TYPED_TEST(NarrowSums, GradientsOfATableRoundOnce) {
         ASSERT_NEAR(masters[i], sum, kTokens * std::ldexp(magnitude, -24));
         ASSERT_EQ(table[i].bits, rounded[i].bits);
       }
-      // The look-up copies.
+      // The look-up copies rows exactly.
       const std::vector<T> whole = numbers<T>(kWords * 2, 1);
       std::vector<T> out(kTokens * 2);
       vocabulary_embedding(comm, kWords, 2,
@@ -258,11 +258,12 @@ TYPED_TEST(NarrowSums, LossesAndCandidatesAreThoseOfF32) {
       std::vector<float> wide_losses(kRows);
       vocabulary_cross_entropy(comm, kWords, wide, targets, 0.25F, wide_losses);
       vocabulary_cross_entropy(comm, kWords, logits, targets, 0.25F, losses);
-      ASSERT_EQ(losses, wide_losses);  // CrossEntropyIsThatOfAllLogits compares these with f64
+      ASSERT_EQ(losses, wide_losses);  // CrossEntropyIsThatOfAllLogits compares wide_losses with
+                                       // f64
       std::vector<T> rounded(logits.size());
       convert(wide, rounded);
       ASSERT_EQ(std::memcmp(logits.data(), rounded.data(), logits.size() * sizeof(T)), 0);
-      vocabulary_cross_entropy(comm, kWords, std::span<T>(), {}, 1, {});  // no tokens
+      vocabulary_cross_entropy(comm, kWords, std::span<T>(), {}, 1, {});  // without tokens
     });
   }
 }

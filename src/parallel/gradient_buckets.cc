@@ -20,7 +20,7 @@ struct Gradient {
   std::string name = {};
   std::size_t count = 0;
   std::size_t bucket = 0;
-  std::size_t first = 0;  // in its bucket
+  std::size_t first = 0;  // offset in its bucket
   bool is_ready = false;
 };
 
@@ -29,7 +29,7 @@ struct Bucket {
   std::size_t gradients = 0;
   std::size_t missing = 0;
   Request request = {};
-  std::optional<TreeSum> tree = {};  // of the leaves so far
+  std::optional<TreeSum> tree = {};  // sum of the leaves so far
   TreeSum::Scattering scattering = {};
 };
 
@@ -41,11 +41,11 @@ struct GradientBuckets::State {
   std::vector<Gradient> gradients = {};
   std::vector<Bucket> buckets = {};
   std::vector<std::size_t> seen = {};  // gradients in the order in which they became ready
-  std::size_t started = 0;             // buckets whose all_reduce has begun
+  std::size_t started = 0;             // number of buckets whose all_reduce has begun
   bool is_begun = false;
   bool is_reducing = true;
   bool is_learned = false;
-  bool keeps = false;  // the values of the last step are added to
+  bool keeps = false;  // add to the values of the last step
   Stopwatch waits = {};
   GradientWatch watch = {std::chrono::milliseconds(options.timeout_ms), [this] { tell_late(); }};
 
@@ -67,7 +67,7 @@ struct GradientBuckets::State {
     }
     return missing <= kMost ? names : names + " and " + std::to_string(missing - kMost) + " more";
   }
-  // Aborts with the reason, because the others would wait for ever.
+  // Aborts with the reason, because the other ranks would wait forever.
   [[noreturn]] void abort(const std::string& what, const std::string& next) const {
     axis.abort("rank " + std::to_string(axis.rank()) + ": " + what);
     refuse("gradient buckets", what, next);
@@ -81,7 +81,7 @@ struct GradientBuckets::State {
     }
     return gradients[index];
   }
-  // Puts gradients into buckets in this order.
+  // Assigns gradients to buckets in this order.
   void fill(const std::vector<std::size_t>& order) {
     buckets.clear();
     std::size_t left = 0;
@@ -89,7 +89,7 @@ struct GradientBuckets::State {
       left += gradient.count;
     }
     // No computation is left to hide the sum of the last bucket. So buckets become smaller towards
-    // the end, each a third of the rest, but no smaller than the first one.
+    // the end: each has a third of the rest, but is no smaller than the first bucket.
     std::size_t limit = options.first_bytes / sizeof(float);
     for (const std::size_t index : order) {
       if (buckets.empty() || buckets.back().data.size() >= limit) {
@@ -108,7 +108,7 @@ struct GradientBuckets::State {
     }
   }
   bool has_leaves() const { return !options.leaves.empty(); }
-  // Adds a bucket to the sum of its leaves.
+  // Adds a bucket to its sum of leaves.
   void add_leaf(Bucket& bucket) const {
     if (!bucket.tree) {
       std::size_t all = 0;
@@ -171,7 +171,7 @@ struct GradientBuckets::State {
       ++started;
     }
   }
-  // All ranks use rank 0's order, because they must send the same.
+  // All ranks use rank 0's order, because they must send the same buckets.
   void learn() {
     std::vector<std::uint64_t> order(seen.begin(), seen.end());
     order.resize(gradients.size());
@@ -317,7 +317,7 @@ void GradientBuckets::finish() {
   }
   for (std::size_t index = 0; index < state.gradients.size(); ++index) {
     if (!state.gradients[index].is_ready) {
-      if (!state.options.zeroed && !has_kept) {  // memory that is not written counts as zero
+      if (!state.options.zeroed && !has_kept) {  // memory that was not written counts as zero
         std::ranges::fill(gradient(index), 0.0F);
       }
       state.seen.push_back(index);

@@ -1,5 +1,5 @@
-// Reports, from a thread of its own, that the next gradient of a backward pass takes too long: the
-// rank that owes it may stay in the caller's code for ever.
+// Reports from its own thread that the next gradient of a backward pass is overdue: the caller's
+// code on the rank that must compute it may never return.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace unisono::parallel {
 
 class GradientWatch {
  public:
-  // The thread calls `late` once, with the mutex held. limit 0: never.
+  // `late`: called once by the thread, with the mutex held. limit 0: never.
   GradientWatch(std::chrono::milliseconds limit, std::function<void()> late)
       : limit_(limit), late_(std::move(late)) {}
   GradientWatch(const GradientWatch&) = delete;
@@ -29,7 +29,7 @@ class GradientWatch {
     }
   }
 
-  // Changes the state that `late` uses; `expects`: the next gradient is due within the limit from
+  // Changes the state that `late` uses. `expects`: the next gradient is due within the limit from
   // now on.
   template <typename Change>
   void change(bool expects, const Change& change) {
@@ -38,7 +38,7 @@ class GradientWatch {
     if (limit_.count() == 0 || (!expects && !due_)) {
       return;
     }
-    // A deadline that moves away needs no wake-up: the thread checks again when the old one passes.
+    // A later deadline needs no wake-up: the thread checks again when the old one passes.
     const bool sleeps_without = !due_.has_value();
     due_ = expects ? std::optional(Clock::now() + limit_) : std::nullopt;
     if (!thread_.joinable()) {
@@ -68,7 +68,7 @@ class GradientWatch {
   const std::chrono::milliseconds limit_;
   const std::function<void()> late_;
   std::condition_variable changed_;
-  std::mutex mutex_;  // guards the members below, and the state that change() changes
+  std::mutex mutex_;  // guards the members below, and the state that change() modifies
   std::optional<Clock::time_point> due_;
   bool ending_ = false;
   std::thread thread_;

@@ -1,4 +1,4 @@
-// Keys and values on their way around a ring of ranks.
+// Passes keys and values around a ring of ranks.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace unisono::parallel {
 inline constexpr int kBlockTag = 1;
 inline constexpr int kGradientTag = 2;
 
-// The keys, then the values, of one rank.
+// The keys of one rank, followed by its values.
 struct RingBlock {
   std::vector<std::byte> data;
   int owner = 0;
@@ -25,7 +25,7 @@ class KeyRing {
   int ranks() const { return job_.ranks(); }
   int next() const { return (job_.rank() + 1) % ranks(); }
   int before() const { return (job_.rank() + ranks() - 1) % ranks(); }
-  // Returns the rank whose block is here at a step.
+  // Returns the rank whose block this rank has at a step.
   int owner(int step) const { return (job_.rank() - step + 2 * ranks()) % ranks(); }
 
   RingBlock first() const {
@@ -58,7 +58,7 @@ class KeyRing {
             .key = {keys.data.data(), count, dtype},
             .value = {keys.data.data() + count * size_of(dtype), count, dtype}};
   }
-  // Visits the keys of all ranks, this one's first, while the next ones travel.
+  // Visits the keys of all ranks, starting with this rank's, while the next ones are in transit.
   template <typename Visit>
   void visit_all(const Visit& visit) const {
     RingBlock here = first();
@@ -75,7 +75,7 @@ class KeyRing {
       }
     }
   }
-  // Returns true if a query here sees a key of that rank.
+  // Returns true if a query of this rank sees a key of that rank.
   bool is_seen(int owner) const {
     const auto& queries = job_.mine();
     const auto& keys = job_.positions[static_cast<std::size_t>(owner)];

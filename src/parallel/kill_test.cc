@@ -1,5 +1,5 @@
-// A rank is killed while gradients are in transit, or while a checkpoint is saved: the others learn
-// which rank, and do not hang, and the previous checkpoint is intact.
+// Kills a rank while gradients are in transit, or while a checkpoint is saved: the other ranks
+// report which rank, and do not hang, and the previous checkpoint is intact.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -86,8 +86,8 @@ TEST(Kill, WhileParametersAreGathered) {
 constexpr std::size_t kRows = 60;
 constexpr std::size_t kColumns = 5000;
 
-// All elements of the tensor are `value`; each rank has some of its columns, so that every rank
-// writes over the whole length of its file.
+// Saves a tensor whose elements are all `value`. Each rank has some of its columns, so that every
+// rank writes over the whole length of its file.
 void save_one(Communicator& comm, const std::string& folder, float value) {
   const Range mine = shard_range(kColumns, comm.size(), comm.rank());
   std::vector<float> part(kRows * mine.count, value);
@@ -98,7 +98,7 @@ void save_one(Communicator& comm, const std::string& folder, float value) {
   save_checkpoint(comm, folder, {&saved, 1});
 }
 
-// Returns the value of all elements. Throws if the checkpoint cannot be read.
+// Returns the value of all elements; throws if the checkpoint cannot be read.
 float loaded_value(const std::string& folder) {
   std::vector<float> whole(kRows * kColumns, -1);
   const Saved wanted{
@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(Rank, KillWhileSaving, ::testing::Values(0, kVictim));
 TEST_P(KillWhileSaving, LeavesACheckpointWhole) {
   const std::string folder =
       ::testing::TempDir() + "/" + comm::testing::unique_name("parallel-kill-save");
-  // The times of death are spread over a save and the time after it.
+  // The times of death spread over a save and the time after it.
   for (int i = 0; i < 24; ++i) {
     const int delay_us = 100 * i * i;
     const std::string job = comm::testing::unique_name("parallel-kill-save");
@@ -145,7 +145,7 @@ TEST_P(KillWhileSaving, LeavesACheckpointWhole) {
       if (rank != GetParam()) {
         const std::string& text = said[static_cast<std::size_t>(rank)];
         EXPECT_NE(text.find("peer_lost"), std::string::npos) << text;
-        // A save whose end a rank has seen is there; the next one may be.
+        // A save that a rank has seen complete exists; the next save may exist too.
         const auto seen = std::stof(text);
         EXPECT_TRUE(value == seen || value == seen + 1) << value << " after " << seen;
       }

@@ -1,4 +1,4 @@
-// A mesh of live ranks: its groups, each made when it is first used.
+// The groups of a mesh of live ranks, each made when it is first used.
 #include "unisono/parallel/mesh.hpp"
 
 #include <unistd.h>
@@ -49,7 +49,7 @@ Mesh Mesh::create(Communicator& communicator, std::string_view text) {
                     " another text\ngive all ranks the same text",
                 {.rank = world.rank(), .peer = others.front()});
   }
-  // All ranks must act on what one rank finds.
+  // If one rank finds it, all ranks must act on it.
   std::array<std::uint64_t, 1> any = {threads ? 1U : 0U};
   world.all_reduce(any, max);
   return Mesh(std::unique_ptr<State>(

@@ -13,7 +13,7 @@
 namespace unisono::parallel {
 namespace {
 
-// Megatron-LM's RankGenerator's layout of ranks, by division and remainder of each rank: the order
+// The rank layout of Megatron-LM's RankGenerator, by division and remainder of each rank: the order
 // "tp-cp-ep-dp-pp", tp fastest.
 struct Layout {
   const char* model;
@@ -102,7 +102,7 @@ TEST(Mesh, FoldsExpertsThatTensorParallelismCuts) {
 }
 
 TEST(Mesh, HasTheGroupsOfMegatronsDocumentedExample) {
-  // 16 ranks, tp=2, pp=4: as listed in Megatron-LM's comment to initialize_model_parallel.
+  // 16 ranks with tp=2 and pp=4, as listed in Megatron-LM's comment to initialize_model_parallel.
   const MeshShape mesh = MeshShape::parse("pp=4,dp=2,tp=2", 16);
   const std::vector<std::vector<int>> tp = {{0, 1}, {2, 3},   {4, 5},   {6, 7},
                                             {8, 9}, {10, 11}, {12, 13}, {14, 15}};

@@ -51,9 +51,10 @@ struct Neighbours {
   int before;
 };
 
-// The collectives of consecutively computed blocks: in the background, or between the computations,
-// as each rank decides for itself. Between hosts always in the background: a network takes its time
-// without the core, and eight short calls that wait for it cost more than the thread switches.
+// Runs the collectives of consecutively computed blocks: in the background, or between the
+// computations, as each rank decides for itself. Between hosts they always run in the background:
+// the network needs time, but not the core, and eight short blocking calls cost more than the
+// thread switches.
 class Collectives {
  public:
   explicit Collectives(Communicator& communicator)
@@ -116,7 +117,7 @@ Overlapped all_gather_then(Communicator& communicator, const void* shard, std::s
   if (shard != data + mine.first * row_bytes && mine.count != 0) {
     std::memmove(data + mine.first * row_bytes, shard, mine.count * row_bytes);
   }
-  // Each rank decides for itself; the messages are the same.
+  // Each rank decides for itself; the messages are the same either way.
   const bool behind = can_move_behind(communicator);
   Stopwatch waits;
   for (int step = 0; step < at.ranks; ++step) {
@@ -161,10 +162,10 @@ Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows, Any
     refuse(kCall, "elements of " + std::string(to_string(shard.dtype())) + " cannot be summed",
            "use a type that all_reduce() can sum");
   }
-  // All ranks compute the block of one rank after the other, in pieces; each piece is summed to
-  // that rank while the next one is computed. That takes one pass over the received data, while a
-  // ring of sends would copy it first. Only the sum of the last piece is exposed.
-  constexpr int kPieces = 8;  // of all blocks, at least
+  // All ranks compute the block of one rank after the other, in pieces. Each piece is summed to
+  // that rank while the next one is computed. This takes one pass over the received data; a ring of
+  // sends would copy the data first. Only the sum of the last piece is exposed.
+  constexpr int kPieces = 8;  // at least, over all blocks
   constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
   const std::size_t row_bytes = width * size_of(shard.dtype());
   Collectives collectives(communicator);

@@ -1,4 +1,4 @@
-// Blocks that are computed while others are sent, compared with the plain sequence.
+// Compares blocks that are computed while others are in transit with the plain sequence.
 #include "unisono/parallel/overlap.hpp"
 
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ class OverlapOf : public ::testing::Test {};
 using Elements = ::testing::Types<double, bf16, f16, std::int32_t>;
 TYPED_TEST_SUITE(OverlapOf, Elements);
 
-// Small whole numbers, whose sums are exact in every type.
+// Uses small integers, whose sums are exact in every type.
 TYPED_TEST(OverlapOf, AnyTypeIsAsThePlainCollectives) {
   constexpr std::size_t kRows = 7;
   run_threads(3, [](Communicator& comm) {
@@ -130,7 +130,7 @@ TYPED_TEST(OverlapOf, AnyTypeIsAsThePlainCollectives) {
   });
 }
 
-// Ranks that make this decision at different times still work together.
+// Ranks that decide differently still work together.
 TEST(OverlapOfCores, SomeMoveBehindTheComputingAndSomeBeforeIt) {
   constexpr std::size_t kRows = 3001;
   run_threads(3, [](Communicator& comm) {
@@ -179,7 +179,7 @@ TEST(OverlapErrors, SayWhatDoesNotFit) {
   });
 }
 
-// Rank 0 has a row less, so that its block is shorter than rank 1 expects.
+// Rank 0 has one row less, so that its block is shorter than rank 1 expects.
 TEST(OverlapErrors, ABlockThatIsTooShortIsAMismatch) {
   for (const int computed : {0, 1}) {
     run_threads(2, [computed](Communicator& comm) {

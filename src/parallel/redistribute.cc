@@ -1,4 +1,4 @@
-// redistribute(): reads peers' memory if possible, or else uses a collective over data that is
+// redistribute(): reads peers' memory if possible; otherwise uses a collective, over data that is
 // packed as far as necessary.
 #include <algorithm>
 #include <exception>
@@ -42,7 +42,7 @@ struct Job {
     const Range range = part(to.dim, to_rank);
     return source.slice(to.dim, range.first, range.count);
   }
-  // Returns the destination in `out`.
+  // Returns the destination in `out` of the data from a rank.
   Tensor place_of(int from_rank) const {
     if (from.kind != Kind::shard) {
       return out;
@@ -82,7 +82,7 @@ void reduce_in_place(const Job& job, std::vector<Tensor>& sources) {
   }
 }
 
-// The collective sums such elements in a wider type, and rounds the mean once.
+// Returns true if the collective sums such elements in a wider type, and rounds the mean once.
 bool is_summed_wider(const Job& job) {
   return job.from.kind == Kind::partial && job.from.op == ReduceOp::avg &&
          (is_narrow(job.in.dtype) ||
@@ -100,7 +100,7 @@ bool run_direct(const Job& job, const std::vector<TensorDescriptor>& descriptors
         std::find(descriptor.shape.begin(), descriptor.shape.begin() + descriptor.dims, 0U) !=
         descriptor.shape.begin() + descriptor.dims;
     if (descriptor.place.region == 0 && !empty) {
-      return false;  // all ranks see it
+      return false;  // all ranks see it and return
     }
   }
   std::vector<Tensor> sources;
@@ -120,11 +120,11 @@ bool run_direct(const Job& job, const std::vector<TensorDescriptor>& descriptors
   } else {
     const kernels::Store store = store_for(job.out.count() * size_of(job.out.dtype));
     for (int turn = 0; turn < job.ranks(); ++turn) {
-      const int peer = (job.rank() + turn) % job.ranks();  // not all from one rank at once
+      const int peer = (job.rank() + turn) % job.ranks();  // each rank starts with another peer
       copy_elements(sources[as_size(peer)], job.place_of(peer), store);
     }
   }
-  job.comm.barrier(job.timeout_ms);  // all have finished reading `in`
+  job.comm.barrier(job.timeout_ms);  // wait until all ranks have read `in`
   return true;
 }
 
@@ -134,7 +134,7 @@ struct Packed {
   std::vector<std::size_t> counts;
 };
 
-// Returns true if the parts of `tensor` along `dim` follow each other in memory.
+// Returns true if the parts of `tensor` along `dim` are consecutive in memory.
 bool in_order(const Tensor& tensor, std::size_t dim) {
   return tensor.is_packed() &&
          std::all_of(tensor.shape.begin(), tensor.shape.begin() + static_cast<std::ptrdiff_t>(dim),
@@ -150,7 +150,7 @@ std::vector<std::size_t> counts_of(const Job& job, const PartOf& part_of) {
   return counts;
 }
 
-// Copies between strided parts and memory in which they follow each other.
+// Copies between strided parts and consecutive memory.
 template <typename PartOf>
 void pack(const Job& job, std::vector<std::byte>& bytes, const PartOf& part_of, bool unpack) {
   std::size_t at = 0;
@@ -336,7 +336,7 @@ void redistribute(Communicator& communicator, const Tensor& in, Placement from, 
     if (alone) {
       throw;
     }
-    wrong = error.message();  // first tell the other ranks, which wait for this one
+    wrong = error.message();  // do not throw yet: the other ranks wait for this one
   }
   if (alone) {
     run_alone(job);

@@ -1,6 +1,5 @@
-// redistribute() compared with a whole tensor that every rank computes for itself, and every
-// conversion compared with its transpose: <Ax, y> = <x, A'y>, with whole numbers, so that it holds
-// exactly.
+// Compares redistribute() with a whole tensor that every rank computes for itself, and every
+// conversion with its transpose: <Ax, y> = <x, A'y>, in integers, so that it holds exactly.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -18,7 +17,7 @@ namespace {
 
 using Shape = std::vector<std::size_t>;
 
-// Memory with a tensor that has gaps and whose dimensions are in some order.
+// Memory of a tensor with gaps, and with dimensions in any order.
 struct Holder {
   std::vector<double> plain;
   Region region;
@@ -86,8 +85,8 @@ Shape part_of(Shape whole, const Placement& placement, int ranks, int rank) {
   return whole;
 }
 
-// Returns the value at a position of the whole: the same on all ranks; for a partial, one rank's
-// summand.
+// Returns the value at a position of the whole tensor, the same on all ranks; for a partial
+// placement, one rank's summand.
 double value_at(const Shape& at, const Placement& placement, int ranks, int rank,
                 const Shape& whole, double salt) {
   std::size_t index = 0;
@@ -232,7 +231,7 @@ TEST(RedistributeForms, AveragesAndExtremesOfStrips) {
   });
 }
 
-// Read from peers' memory or not: the sum does not wrap.
+// With and without reading peers' memory, the sum does not wrap.
 TEST(RedistributeForms, AveragesOfBytes) {
   run_threads(3, [](Communicator& comm) {
     std::vector<std::int8_t> plain(9, 100);
@@ -248,7 +247,7 @@ TEST(RedistributeForms, AveragesOfBytes) {
   });
 }
 
-// The same of floats: their sum does not overflow.
+// With and without reading peers' memory, the sum does not overflow.
 TEST(RedistributeForms, AveragesOfGreatFloats) {
   const auto check = []<typename T>(Communicator& comm, T value) {
     std::vector<T> plain(9, value);

@@ -1,4 +1,4 @@
-// Refuses a call of this library, with advice.
+// Rejects a call of this library, with advice.
 #pragma once
 
 #include <string>

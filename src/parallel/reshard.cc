@@ -1,5 +1,5 @@
 // Runs a reshard: packs, sends, receives and unpacks messages in the order of their turns, and adds
-// up summands.
+// summands.
 #include "unisono/parallel/reshard.hpp"
 
 #include <algorithm>
@@ -21,10 +21,11 @@
 namespace unisono::parallel {
 namespace {
 
-// Messages that a rank has posted and not completed.
+// The limit of messages that a rank has posted but not completed.
 constexpr std::size_t kWindow = 16;
 
-// This rank's part of a tensor, before or after; nothing outside the mesh.
+// This rank's part of a tensor, before or after the reshard; nullopt if the rank is outside the
+// mesh.
 using Held = std::optional<ElementRanges>;
 
 Held held_at(const MeshLayout& layout, const ReshardTensor& tensor, int rank) {
@@ -36,7 +37,7 @@ Held held_at(const MeshLayout& layout, const ReshardTensor& tensor, int rank) {
   return std::nullopt;
 }
 
-// Returns the elements of a box in memory that has `held`.
+// Returns the elements of a box, in memory that holds `held`.
 Tensor view_of(const Tensor& tensor, const ElementRanges& held, const std::vector<Range>& box) {
   Tensor view = tensor;
   std::ptrdiff_t offset = 0;
@@ -58,7 +59,8 @@ Tensor line_of(std::byte* data, Dtype dtype, const std::vector<Range>& box) {
   return Tensor::packed(data, dtype, std::move(shape));
 }
 
-// Calls body(line, box) for each box of the elements, which follow each other from `data` on.
+// Calls body(line, box) for each box of the elements; the boxes are consecutive in memory from
+// `data` on.
 template <typename Body>
 void for_each_line(const ElementRanges& elements, Dtype dtype, std::byte* data, const Body& body) {
   for_each_box(elements, [&](const std::vector<Range>& box) {
@@ -143,7 +145,7 @@ struct Reshard::State {
   ReshardMessages work = {};
   std::vector<std::optional<ElementRanges>> in = {};
   std::vector<std::optional<ElementRanges>> out = {};
-  std::vector<std::size_t> left = {};  // bytes of each `out` that have not arrived
+  std::vector<std::size_t> left = {};  // by tensor: bytes of `out` that have not arrived
 
   std::size_t bytes_of(std::size_t tensor) const {
     return out[tensor] ? count_of(*out[tensor]) * size_of(plan.tensors[tensor].dtype) : 0;
@@ -152,7 +154,7 @@ struct Reshard::State {
 
 namespace {
 
-// One run.
+// One run of the plan.
 class Run {
  public:
   Run(Communicator& group, const ReshardPlan& plan, const ReshardMessages& work,
@@ -177,7 +179,7 @@ class Run {
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
-  // After an error: the other messages fail for the same reason.
+  // After an error the remaining messages fail for the same reason.
   ~Run() {
     for (Posted& posted : posted_) {
       try {
@@ -218,24 +220,24 @@ class Run {
  private:
   struct Posted {
     const ReshardMessage* message = nullptr;
-    std::vector<std::byte> memory = {};  // empty: directly from or into a tensor
+    std::vector<std::byte> memory = {};  // empty: the message goes directly from or into a tensor
     Request request = {};
   };
   struct Summands {
     std::vector<std::vector<std::byte>> arrived = {};
-    std::vector<std::byte> sum = {};  // if it is only passed on
+    std::vector<std::byte> sum = {};  // used if this rank only passes the sum on
   };
 
   const ReshardMove& move_of(const ReshardPart& part) const { return plan_.moves[part.move]; }
   Dtype dtype_of(const ReshardMove& move) const { return plan_.tensors[move.tensor].dtype; }
 
-  // Returns the sum that a move passes on and that this rank has no tensor for; nullptr otherwise.
+  // Returns the sum that a move passes on, if this rank has no tensor for it; otherwise nullptr.
   Summands* passed_on(const ReshardMove& move) {
     const auto sum = move.hop == 0 ? sum_of_.end() : sum_of_.find(move.after);
     return sum == sum_of_.end() || work_.sums[sum->second].into_out ? nullptr : &sums_[sum->second];
   }
 
-  // Returns a part's address in a tensor if it lies there without gaps.
+  // Returns the address of a part in a tensor if it is contiguous there; otherwise nullptr.
   std::byte* address_in(const Tensor& tensor, const Held& held, const ReshardPart& part) const {
     if (!is_one_box(part.elements)) {
       return nullptr;
@@ -400,7 +402,8 @@ class Run {
   std::span<const Tensor> out_;
   std::vector<std::size_t>& left_;
   int timeout_ms_;
-  std::map<std::size_t, std::size_t> sum_of_;  // of each summand's move that this rank adds
+  std::map<std::size_t, std::size_t> sum_of_;  // by move of a summand that this rank adds: index of
+                                               // the sum
   std::vector<Summands> sums_;
   std::deque<Posted> posted_;
 };

@@ -40,7 +40,7 @@ class Builder {
  private:
   struct Draft {
     int hop = 0;
-    std::vector<ReshardPart> parts = {};  // if this rank needs them
+    std::vector<ReshardPart> parts = {};  // only if this rank needs them
   };
 
   void add(std::size_t i) {
@@ -67,7 +67,7 @@ class Builder {
     }
   }
 
-  // A message that passes a part of a move on waits for it, or for all summands of its sum.
+  // A message that passes on a part of a move waits for that part, or for all summands of its sum.
   void wait_for(UnorderedMessage& order, std::size_t move, std::size_t part) const {
     const auto sum = sum_ending_.find(move);
     if (sum == sum_ending_.end()) {
@@ -145,10 +145,11 @@ class Builder {
   int rank_;
   std::size_t message_bytes_;
   std::vector<Draft> drafts_;
-  std::vector<UnorderedMessage> orders_;             // of each draft
-  std::vector<std::vector<std::size_t>> drafts_of_;  // of each move, for each part
-  std::map<std::pair<int, int>, std::size_t> open_;  // the draft that a pair fills
-  std::map<std::size_t, std::size_t> sum_ending_;    // at a move, of built_.sums
+  std::vector<UnorderedMessage> orders_;             // by draft
+  std::vector<std::vector<std::size_t>> drafts_of_;  // by move and part
+  std::map<std::pair<int, int>, std::size_t> open_;  // by pair of ranks: the draft being filled
+  std::map<std::size_t, std::size_t> sum_ending_;    // by the last move of a sum: index in
+                                                     // built_.sums
   ReshardMessages built_;
 };
 

@@ -1,5 +1,5 @@
-// Messages of a reshard: moves in parts of bounded length, small ones together, in an order in
-// which all ranks send and receive them.
+// The messages of a reshard: moves in parts of bounded length, with small moves together, in an
+// order in which all ranks send and receive them.
 #pragma once
 
 #include <compare>
@@ -10,24 +10,25 @@
 
 namespace unisono::parallel {
 
-// A receiver unpacks one message while the next ones arrive.
+// The limit of a message, so that a receiver unpacks one message while the next ones arrive.
 inline constexpr std::size_t kMessageBytes = std::size_t{1} << 20U;
 
-// A part of a move. Every rank cuts a move, and those that pass its elements on, in the same way.
+// A part of a move. Every rank divides a move, and the moves that pass its elements on, into the
+// same parts.
 struct ReshardPart {
   std::size_t move = 0;
   ElementRanges elements = {};
   std::size_t bytes = 0;
-  std::size_t offset = 0;  // in the move, in bytes
+  std::size_t offset = 0;  // byte offset in the move
 };
 
 std::vector<ReshardPart> parts_of(const ReshardPlan& plan, std::size_t move,
                                   std::size_t message_bytes = kMessageBytes);
 
-// A message's place in the order of all ranks; two ranks' messages in one place keep their order. A
-// message that passes elements on comes at least kLead slots after those that bring them. If every
-// rank waits for its messages in this order, the first one that is not complete has been posted on
-// both sides: the ranks cannot block each other.
+// A message's position in the order of all ranks; messages of two ranks in one position keep their
+// order. A message that passes elements on comes at least kLead slots after the messages that bring
+// them. If every rank waits for its messages in this order, the first incomplete message has been
+// posted on both sides, so the ranks cannot block each other.
 struct ReshardTurn {
   std::size_t slot = 0;
   int distance = 0;  // from sender to receiver
@@ -43,17 +44,17 @@ struct ReshardMessage {
   std::vector<ReshardPart> parts = {};
 };
 
-// A sum that this rank forms of the summands `first` to `last`, when all of them have arrived.
+// A sum of the summands `first` to `last`, which this rank computes when all of them have arrived.
 struct ReshardSum {
-  std::size_t slot = 0;  // of the last message that it needs
+  std::size_t slot = 0;  // slot of the last message that it needs
   std::size_t first = 0;
   std::size_t last = 0;
-  bool into_out = false;  // the rank is a target; otherwise it only passes the sum on
+  bool into_out = false;  // this rank is a target; otherwise it only passes the sum on
 };
 
 struct ReshardMessages {
-  std::vector<ReshardMessage> messages = {};  // that this rank sends or receives, in order
-  std::vector<ReshardSum> sums = {};          // by slot
+  std::vector<ReshardMessage> messages = {};  // sent or received by this rank, in order
+  std::vector<ReshardSum> sums = {};          // sorted by slot
 };
 
 ReshardMessages messages_of(const ReshardPlan& plan, int rank);

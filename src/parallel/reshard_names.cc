@@ -1,4 +1,4 @@
-// Name maps: patterns of names, and the places of sources in their targets.
+// Name maps: patterns of names, and the positions of sources in their targets.
 #include "unisono/parallel/reshard_names.hpp"
 
 #include <algorithm>
@@ -18,11 +18,11 @@ namespace {
 
 constexpr std::string_view kFormat = "unisono.names/1";
 constexpr std::size_t kMostRules = 10'000;
-constexpr std::int64_t kMostFactor = 1'000'000;  // also of groups and shares
+constexpr std::int64_t kMostFactor = 1'000'000;  // the limit of groups and shares, too
 
 using Words = std::map<std::string, std::string, std::less<>>;
 
-// Splits off what lies before the next {word}, and the word. False: there is none.
+// Splits off the text before the next {word}, and the word. Returns false if there is none.
 bool next_word(std::string_view& pattern, std::string_view& before, std::string_view& word) {
   const std::size_t open = pattern.find('{');
   before = pattern.substr(0, open);
@@ -47,8 +47,8 @@ WordSet words_in(std::string_view pattern) {
   return words;
 }
 
-// Returns the words of a name, if it has the form of the pattern. A word ends at the first text
-// that follows it in the pattern; two words never touch.
+// Returns the words of a name that matches the pattern. A word ends at the first occurrence of the
+// text that follows it in the pattern; two words are never adjacent.
 std::optional<Words> match(std::string_view pattern, std::string_view name) {
   Words words;
   std::string_view before;
@@ -81,7 +81,7 @@ std::string filled(std::string_view pattern, const Words& words) {
   return name + std::string(before);
 }
 
-// A pattern of the file.
+// Reads a pattern from the file.
 std::string pattern_of(const JsonNode& node) {
   const std::string& text = node.text();
   if (text.empty()) {
@@ -138,15 +138,15 @@ struct SourceSlice {
   std::size_t count = 0;
 };
 
-// The sources of one target: of each index of the stack (one without a stack), each name of the
-// rule.
+// The sources of one target: for each index of the stack (a single one without a stack), each name
+// of the rule.
 struct Group {
-  std::size_t rule = kNone;  // kNone: a name that is kept
+  std::size_t rule = kNone;  // kNone: a name that stays unchanged
   std::map<std::size_t, std::vector<std::size_t>> rows = {};
   Words words = {};
 };
 
-// Appends a target, if its sources fit each other; otherwise what is wrong.
+// Builds a target if its sources fit each other; otherwise appends the problems.
 class Joiner {
  public:
   Joiner(std::span<const NamedTensor> sources, std::vector<std::string>& problems)
@@ -208,10 +208,10 @@ class Joiner {
   }
 
  private:
-  // Returns the slices of a row's sources in the order in which the target has them. Appends the
-  // sources that cannot be cut so.
+  // Returns the slices of a row's sources in the order of the target. Appends a problem for each
+  // source that cannot be divided this way.
   std::vector<SourceSlice> slices_of(const std::vector<std::size_t>& row, const NameRule& rule) {
-    std::vector<std::size_t> units;  // in each group, of each source or of each share
+    std::vector<std::size_t> units;  // by source, or by share: elements in each group
     for (const std::size_t source : row) {
       const std::size_t shares =
           rule.shares.empty() ? 1 : std::reduce(rule.shares.begin(), rule.shares.end());
@@ -265,7 +265,7 @@ class Joiner {
     return sections;
   }
 
-  // All dtypes are those of the first source, all lengths but those joined are the same.
+  // Requires the dtype of the first source, and equal lengths except along the joined dimension.
   bool check_alike(const std::vector<std::size_t>& row, const std::vector<std::size_t>& shape,
                    std::size_t dim) {
     const NamedTensor& first = sources_[row.front()];
@@ -318,7 +318,7 @@ class Joiner {
   std::vector<std::string>& problems_;
 };
 
-// Replaces numbers by the words of which they are sums.
+// Replaces numbers by the words that they are sums of.
 WordSet terms_of(const WordSet& words, const NameNumbers& numbers) {
   WordSet all;
   for (const std::string& word : words) {
@@ -334,7 +334,7 @@ WordSet terms_of(const WordSet& words, const NameNumbers& numbers) {
   return all;
 }
 
-// {"layer": {"chunk": 8, "stage": 2, "local": 1}}.
+// Reads {"layer": {"chunk": 8, "stage": 2, "local": 1}}.
 NameNumbers numbers_in(const JsonNode& node) {
   NameNumbers numbers;
   for (std::size_t i = 0; i < node.keys().size(); ++i) {
@@ -376,14 +376,14 @@ void read_groups(const JsonNode& node, NameRule& rule) {
   }
 }
 
-// Adds the numbers that are sums of a name's words. False: a word is no number.
+// Adds the numbers that are sums of a name's words. Returns false if a word is not a number.
 bool add_numbers(const NameNumbers& numbers, Words& words) {
   for (const auto& [name, terms] : numbers) {
     std::size_t sum = 0;
     for (const auto& [word, factor] : terms) {
       const auto text = words.find(word);
       if (text == words.end()) {
-        sum = kNone;  // not in this name
+        sum = kNone;  // the name lacks this word
         break;
       }
       const std::optional<std::size_t> value = number_in(text->second);

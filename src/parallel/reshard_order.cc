@@ -11,8 +11,8 @@
 namespace unisono::parallel {
 namespace {
 
-// A choice of pairs holds for this share of the busiest rank's messages, which bounds the number of
-// choices.
+// Each choice of pairs applies to this share of the busiest rank's messages, which bounds the
+// number of choices.
 constexpr std::size_t kChoices = 256;
 
 class Order {
@@ -27,7 +27,7 @@ class Order {
         out_(2 * ranks),
         in_(2 * ranks) {
     std::map<std::pair<std::size_t, std::size_t>, std::size_t> known;
-    std::array<std::size_t, 2> most = {};  // between hosts, and within them
+    std::array<std::size_t, 2> most = {};  // of pairs between hosts, and of pairs within them
     std::vector<std::size_t> sent(out_.size());
     std::vector<std::size_t> received(in_.size());
     for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -87,11 +87,11 @@ class Order {
     std::size_t from = 0;
     std::size_t to = 0;
     bool within = false;
-    // Messages by urgency: how often they are passed on, then as in the list, from its end.
+    // Messages by urgency: those passed on most often first, then in list order.
     std::priority_queue<std::pair<std::size_t, std::size_t>> ready = {};
   };
 
-  // Chooses pairs without a port in common.
+  // Chooses pairs of ranks that share no sender or receiver.
   std::vector<std::size_t> choose() const {
     std::vector<std::tuple<bool, std::size_t, std::size_t>> ready;
     for (std::size_t p = 0; p < pairs_.size(); ++p) {
@@ -118,7 +118,7 @@ class Order {
     return chosen;
   }
 
-  // Gives a pair's most urgent messages the slots of a run.
+  // Assigns the slots of a run to a pair's most urgent messages.
   void assign(Pair& pair, std::size_t slot, std::size_t run) {
     const std::size_t per_slot = pair.within ? within_per_slot_ : 1;
     for (std::size_t k = 0; k < run * per_slot && !pair.ready.empty(); ++k) {
@@ -142,17 +142,20 @@ class Order {
 
   const std::vector<UnorderedMessage>& messages_;
   std::vector<std::size_t> slots_;
-  std::vector<std::size_t> pair_;                    // of each message
-  std::vector<std::size_t> passed_on_;               // the length of the chain behind each message
-  std::vector<std::size_t> awaited_;                 // messages before each that have no slot
-  std::vector<std::vector<std::size_t>> followers_;  // messages that come after each
-  std::vector<std::size_t> out_;                     // bytes that a rank has left to send
-  std::vector<std::size_t> in_;                      // and to receive
-  std::size_t most_ = 0;                             // messages that a rank sends, or receives
-  std::size_t within_per_slot_ = 1;                  // messages within a host
+  std::vector<std::size_t> pair_;                    // by message
+  std::vector<std::size_t> passed_on_;               // by message: length of the chain that passes
+                                                     // its elements on
+  std::vector<std::size_t> awaited_;                 // by message: number of earlier messages
+                                                     // without a slot
+  std::vector<std::vector<std::size_t>> followers_;  // by message: messages that wait for it
+  std::vector<std::size_t> out_;                     // by rank and kind of link: bytes left to send
+  std::vector<std::size_t> in_;                      // likewise: bytes left to receive
+  std::size_t most_ = 0;                             // the most messages that one rank sends, or
+                                                     // receives
+  std::size_t within_per_slot_ = 1;                  // messages per slot within a host
   std::vector<Pair> pairs_;
-  std::size_t open_ = 0;  // ready messages
-  // Messages that become ready, and when.
+  std::size_t open_ = 0;  // number of ready messages
+  // Waiting messages, by the slot in which they become ready.
   std::priority_queue<std::pair<std::size_t, std::size_t>,
                       std::vector<std::pair<std::size_t, std::size_t>>, std::greater<>>
       waiting_;

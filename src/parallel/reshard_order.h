@@ -1,7 +1,7 @@
 // The order of a reshard's messages. In a slot each rank sends at most one message to other hosts
 // and receives at most one, so that every receiver has the full bandwidth of its link. Messages
-// within a host use faster links: a rank sends and receives as many in a slot as lets both kinds
-// end together.
+// within a host use faster links: the number per rank and slot is such that both kinds end
+// together.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +9,22 @@
 
 namespace unisono::parallel {
 
-// A message that passes elements on comes at least this many slots after those that bring them, so
-// that the rank has posted as many other messages when it waits for the elements.
+// A message that passes elements on comes at least this many slots after the messages that bring
+// them, so that the rank has posted as many other messages when it waits for the elements.
 inline constexpr std::size_t kLead = 4;
 
 struct UnorderedMessage {
   int from = 0;
   int to = 0;
-  bool within = false;  // a host; these messages use other links than those between hosts
+  bool within = false;  // within a host; such messages do not use the links between hosts
   std::size_t bytes = 0;
-  std::vector<std::size_t> after = {};  // earlier messages of the list, which bring its elements
+  std::vector<std::size_t> after = {};  // indices of earlier messages that bring its elements
 };
 
-// Returns the slot of each message. Messages whose elements are passed on go first: a rank that
-// waits for them at the end would leave its links idle. Then go ranks with the most left to send or
-// receive, so that there are few more slots than the busiest rank has messages. Two ranks' messages
-// of one slot keep the order of the list.
+// Returns the slot of each message. Messages whose elements are passed on come first, because a
+// rank that waits for them at the end would leave its links idle. Then come ranks with the most
+// bytes left to send or receive, so that there are few more slots than the busiest rank has
+// messages. Messages of two ranks in one slot keep the order of the list.
 std::vector<std::size_t> slots_of(const std::vector<UnorderedMessage>& messages, std::size_t ranks);
 
 }  // namespace unisono::parallel

@@ -1,4 +1,4 @@
-// Slots of a reshard's messages.
+// Tests the slots of a reshard's messages.
 #include "parallel/reshard_order.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,8 @@ std::size_t most_of_a_rank(const std::vector<UnorderedMessage>& messages) {
   return most;
 }
 
-// Checks that ranks do one thing at a time, when it is ready. Returns the number of slots.
+// Checks that each rank sends and receives one message at a time, and only when it is ready.
+// Returns the number of slots.
 std::size_t checked(const std::vector<UnorderedMessage>& messages, std::size_t ranks) {
   const std::vector<std::size_t> slots = slots_of(messages, ranks);
   EXPECT_EQ(slots.size(), messages.size());
@@ -56,10 +57,10 @@ TEST(ReshardOrder, GivesEveryRankOneMessageAtATime) {
       }
     }
   }
-  EXPECT_LE(checked(all, 8), 24U);  // at least 21
+  EXPECT_LE(checked(all, 8), 24U);  // the minimum is 21
 }
 
-// Two receivers with most of the work, and senders with unequal shares of it.
+// Two receivers have most of the work, and the senders have unequal shares of it.
 TEST(ReshardOrder, KeepsTheBusiestReceiversBusy) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     std::mt19937 random(seed);
@@ -86,7 +87,7 @@ TEST(ReshardOrder, WaitsForElements) {
             (std::vector<std::size_t>{0, kLead, 2 * kLead}));
 }
 
-// Elements that go along a chain of ranks go first, so that no rank waits for them at the end.
+// Elements that travel along a chain of ranks go first, so that no rank waits for them at the end.
 TEST(ReshardOrder, PassesOnEarly) {
   constexpr int kChain = 4;
   std::vector<UnorderedMessage> messages;
@@ -101,10 +102,10 @@ TEST(ReshardOrder, PassesOnEarly) {
       messages.push_back({.from = to - 1, .to = to, .bytes = 100, .after = {messages.size() - 1}});
     }
   }
-  EXPECT_LE(checked(messages, 2 * kChain), 125U);  // at least 120
+  EXPECT_LE(checked(messages, 2 * kChain), 125U);  // the minimum is 120
 }
 
-// Two messages within the host for each one from another host.
+// Each message from another host has two messages within the host.
 TEST(ReshardOrder, EndsWithinAHostWhenMessagesFromOthersEnd) {
   std::vector<UnorderedMessage> messages;
   for (int i = 0; i < 100; ++i) {

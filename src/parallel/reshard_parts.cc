@@ -11,7 +11,7 @@
 namespace unisono::parallel {
 namespace {
 
-// The elements of a target that a part fills, in the target's coordinates.
+// Returns the elements of a target that a part fills, in the target's coordinates.
 ElementRanges region_of(const NamedTarget& target, const NamedPart& part) {
   ElementRanges region;
   for (const std::size_t length : target.tensor.shape) {
@@ -26,7 +26,7 @@ ElementRanges region_of(const NamedTarget& target, const NamedPart& part) {
   return region;
 }
 
-// The same elements in the coordinates of the part.
+// Converts elements to the coordinates of the part.
 ElementRanges in_part(ElementRanges elements, const NamedPart& part) {
   if (part.first > 0) {
     for (Range& range : elements[part.dim]) {
@@ -51,7 +51,7 @@ bool is_empty(const ElementRanges& elements) {
   return std::ranges::any_of(elements, [](const auto& ranges) { return ranges.empty(); });
 }
 
-// The elements at a position; errors name the tensor.
+// Returns the elements at a mesh position. Errors name the tensor.
 ElementRanges named_elements_at(const MeshLayout& layout, const NamedTensor& tensor, int position) {
   try {
     return elements_at(layout, tensor.shape, position);
@@ -61,7 +61,8 @@ ElementRanges named_elements_at(const MeshLayout& layout, const NamedTensor& ten
   }
 }
 
-// Gives the axes that cut a dimension the lengths of the ranks' parts. False: no lengths do.
+// Sets the lengths of the ranks' parts on the axes that divide a dimension. Returns false if no
+// lengths fit.
 bool set_lengths(MeshLayout& layout, std::size_t dim, std::size_t length,
                  const std::vector<ElementRanges>& wanted) {
   std::string axes;
@@ -132,7 +133,7 @@ MeshLayout layout_of_part(const NamedTarget& target, std::size_t part,
   const ElementRanges region = region_of(target, place);
   const bool is_whole =
       place.dim >= target.tensor.shape.size() || place.count == target.tensor.shape[place.dim];
-  // The ranks that have some of the part. Axes that cut a stack are left out of the mesh.
+  // The layout of the ranks that hold some of the part. The mesh omits axes that divide a stack.
   MeshLayout made{.mesh = layout.mesh};
   std::string cuts_stack;
   bool lacks_sections = false;

@@ -1,5 +1,5 @@
-// Ring attention: while one block of keys and values is used, the next one is received. In the
-// backward pass a block's gradients follow it, one step behind, until they are home.
+// Ring attention: receives the next block of keys and values while it uses the current one. In the
+// backward pass a block's gradients follow it, one step behind, until they reach its owner.
 #include "parallel/ring_attention.h"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ void ring_backward(const ContextJob& job, ConstAnySpan gradient, const float* lo
   const KeyRing ring(job);
   std::fill(gradients.query.begin(), gradients.query.end(), 0.0F);
   RingBlock here = ring.first();
-  std::vector<float> sums;     // gradients of the current block, summed over the ranks before
-  std::vector<float> passing;  // those of the previous block, on their way to the next rank
+  std::vector<float> sums;     // gradients of the current block, summed over the earlier ranks
+  std::vector<float> passing;  // gradients of the previous block, in transit to the next rank
   Request passed;
   for (int step = 0; step < ring.ranks(); ++step) {
     const bool last = step + 1 == ring.ranks();
@@ -63,7 +63,7 @@ void ring_backward(const ContextJob& job, ConstAnySpan gradient, const float* lo
       here = std::move(coming);
     }
   }
-  // The last rank that a block visits is the one before its own.
+  // The last rank that a block visits is the one before its owner.
   std::vector<float> home(2 * job.key_count(job.rank()));
   ring.receive(home, kGradientTag).wait();
   passed.wait();

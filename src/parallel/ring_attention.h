@@ -6,7 +6,7 @@
 namespace unisono::parallel {
 
 void ring_forward(const ContextJob& job, float* out, float* log_sum);
-// `delta` as in AttentionBackward; writes the gradients.
+// Writes the gradients. `delta` as in AttentionBackward.
 void ring_backward(const ContextJob& job, ConstAnySpan gradient, const float* log_sum,
                    const float* delta, const WideGradients& gradients);
 void gathered_forward(const ContextJob& job, float* out, float* log_sum);

@@ -66,7 +66,7 @@ std::string write_header(FileContents& contents, const std::vector<std::string>&
         ",\"data_offsets\":[" + std::to_string(tensor.begin) + "," + std::to_string(at) + "]}";
   }
   json += "}";
-  json.resize((json.size() + 7) / 8 * 8, ' ');  // data begins at a multiple of 8
+  json.resize((json.size() + 7) / 8 * 8, ' ');  // the data must begin at a multiple of 8
   const std::uint64_t length = json.size();
   std::string header(sizeof(length), '\0');
   std::memcpy(header.data(), &length, sizeof(length));

@@ -23,10 +23,10 @@ struct FileTensor {
 };
 using FileContents = std::map<std::string, FileTensor>;
 
-// Places tensors one after the other and returns the beginning of the file.
+// Places tensors one after the other, and returns the beginning of the file.
 std::string write_header(FileContents& contents, const std::vector<std::string>& order);
 
-// `file_bytes`: the length of the file. `header` begins after its first 8 bytes.
+// `header`: the bytes after the first 8. `file_bytes`: the length of the file.
 Parsed<FileContents> read_header(std::string_view header, std::uint64_t file_bytes);
 
 inline constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // the limit of the reference reader

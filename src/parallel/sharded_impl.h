@@ -1,4 +1,4 @@
-// The parts of a ShardedState: its units, and the collectives on them.
+// The implementation of ShardedState: its units, and the collectives on them.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct ShardedState::State {
     }
     return units[index];
   }
-  // The first element that this rank updates.
+  // Returns the index of the first element that this rank updates.
   std::size_t first(const FlatUnit& one) const {
     return options.stage == 0 ? 0 : rank() * one.share;
   }
@@ -78,7 +78,7 @@ struct ShardedState::State {
     finish_reducing(units[reducing.front()]);
     reducing.pop_front();
   }
-  // This rank's part of the reduced gradients, and its position in memory.
+  // Returns this rank's part of the reduced gradients.
   Elements& sums(FlatUnit& one) const { return options.stage >= 2 ? one.reduced : one.gradients; }
   std::size_t sums_from(const FlatUnit& one) const { return options.stage >= 2 ? 0 : first(one); }
   double norm();

@@ -1,4 +1,4 @@
-// ZeRO on flat units: which rank holds which data, and when it is gathered.
+// ZeRO on flat units: decides which rank holds which data, and when it is gathered.
 #include "unisono/parallel/sharded_state.hpp"
 
 #include <algorithm>
@@ -194,7 +194,7 @@ void ShardedState::gradients_ready(std::size_t unit) {
   state_->start_reducing(one);
   one.is_ready = true;
   state_->reducing.push_back(unit);
-  // In stages 2 and 3 the memory of whole gradients should be freed soon.
+  // In stages 2 and 3 the memory of whole gradients must be freed soon.
   while (state_->options.stage >= 2 && state_->reducing.size() > kMostUnderWay) {
     state_->finish_first();
   }

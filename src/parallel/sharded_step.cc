@@ -37,7 +37,7 @@ void ShardedState::State::check_leaves(const std::vector<Leaves>& leaves) const 
   }
 }
 
-// This rank's running sum.
+// Returns this rank's running sum.
 TreeSum& ShardedState::State::tree(FlatUnit& one) const {
   if (!one.tree) {
     std::size_t all = 0;
@@ -57,7 +57,7 @@ void ShardedState::State::start_tree(FlatUnit& one) {
     one.scattering = std::move(tree(one)).scatter_async(
         axis, std::span(one.leaves).subspan(replica() * ranks(), ranks()), parts);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::usage) {  // the other ranks would wait for ever
+    if (error.code() == ErrorCode::usage) {  // otherwise the other ranks would wait forever
       axis.abort("rank " + std::to_string(axis.rank()) + ": " + std::string(error.summary()));
     }
     throw;

@@ -1,4 +1,4 @@
-// Gradients whose leaves are summed by the fixed tree: the same bits under every layout.
+// Gradients whose leaves are summed by the fixed tree have the same bits under every layout.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,8 +29,8 @@ struct LeafRun {
   std::string mesh;
   int stage = 0;
   Dtype dtype = Dtype::f32;
-  bool reversed = false;  // unit 0: the last ranks have the first leaves
-  bool by_node = false;   // leaves are summed by their nodes before they are ready
+  bool reversed = false;  // for unit 0, the last ranks have the first leaves
+  bool by_node = false;   // sum leaves by tree node before they are ready
 };
 
 std::vector<float> sum_of_node(std::size_t unit, std::size_t count, const Leaves& node, int step) {
@@ -46,7 +46,7 @@ std::vector<float> sum_of_node(std::size_t unit, std::size_t count, const Leaves
   return values;
 }
 
-// The weights of all units and the norms after some steps.
+// Returns the weights of all units, and the norms, after some steps.
 std::vector<std::vector<float>> run_leaves(Communicator& comm, const LeafRun& run) {
   Mesh mesh = Mesh::create(comm, run.mesh);
   Communicator& axis = mesh.axis("dp");
@@ -118,7 +118,7 @@ TEST(ShardedState, WithLeavesHasTheSameBitsUnderEveryLayout) {
                              "rep=3,dp=2", "rep=1,dp=5"}) {
       for (const int stage : {0, 1, 2, 3}) {
         for (const bool reversed : {false, true}) {
-          // Sums of nodes are not rounded to bf16 leaf by leaf.
+          // Node sums are not rounded to bf16 after each leaf.
           const bool by_node = dtype == Dtype::f32 && stage % 2 == 1;
           run_threads(MeshShape::parse(mesh).ranks(), [&](Communicator& comm) {
             EXPECT_EQ(run_leaves(comm, {.mesh = mesh,

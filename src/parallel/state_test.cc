@@ -1,5 +1,5 @@
-// Sharded states and gradient buckets: their memory, and that every stage yields the weights of one
-// rank.
+// Tests sharded states and gradient buckets: their memory, and that every stage yields the weights
+// of one rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,8 @@ float gradient_of(std::size_t unit, std::size_t i, int rank, int step) {
          static_cast<float>(rank + 1) / 8;
 }
 
-// AdamW on one rank in f64, from the formula, with the average of the gradients of `ranks` ranks.
+// Runs AdamW on one rank in f64, from the formula, with the average of the gradients of `ranks`
+// ranks.
 std::vector<double> reference(std::size_t unit, int ranks, int steps, const AdamW& adam,
                               double max_norm) {
   std::vector<std::vector<double>> x, m, v;
@@ -232,7 +233,7 @@ TEST(GradientBuckets, HoldTheMeanAfterEachStep) {
     buckets.add("first", 4);
     buckets.add("second", 5);
     for (int step = 0; step < 3; ++step) {
-      buckets.begin(false);  // accumulates
+      buckets.begin(false);  // do not reduce: accumulate
       buckets.gradient(0)[0] = 9;
       for (const std::size_t i : {0U, 1U}) {
         buckets.ready(i);
@@ -254,7 +255,8 @@ TEST(GradientBuckets, HoldTheMeanAfterEachStep) {
   });
 }
 
-// Written whole in each step: values of the last step, and unwritten memory, do not count.
+// Gradients are overwritten in each step: values of the last step, and unwritten memory, do not
+// count.
 TEST(GradientBuckets, AreWrittenWholeWhereTheyAreNotZero) {
   run_threads(2, [](Communicator& comm) {
     GradientBuckets buckets(
@@ -265,7 +267,7 @@ TEST(GradientBuckets, AreWrittenWholeWhereTheyAreNotZero) {
       buckets.begin();
       const auto value = static_cast<float>(step * (comm.rank() + 1));
       std::ranges::fill(buckets.gradient(written), value);
-      std::ranges::fill(buckets.gradient(unused), 9.0F);  // and not ready
+      std::ranges::fill(buckets.gradient(unused), 9.0F);  // written, but never ready
       buckets.ready(written);
       buckets.finish();
       for (const float mean : buckets.gradient(written)) {
@@ -275,7 +277,7 @@ TEST(GradientBuckets, AreWrittenWholeWhereTheyAreNotZero) {
         EXPECT_EQ(mean, 0.0F);
       }
     }
-    buckets.begin(false);  // kept, although the next step leaves it out
+    buckets.begin(false);  // kept, although the next step omits it
     std::ranges::fill(buckets.gradient(unused), 4.0F);
     buckets.ready(unused);
     buckets.finish();
@@ -301,7 +303,7 @@ TEST(ShardedState, SumsF16InF32) {
       const std::vector<float> ones(4, 1.0F);
       state.set(0, ones);
       state.parameters(0);
-      // 1 + 2^-11 + 2^-11 is 1 + 2^-10 in f32; rounded at each step it is 1.
+      // In f32 1 + 2^-11 + 2^-11 is 1 + 2^-10; rounded at each step it would be 1.
       const float own = comm.rank() == 0 ? 1.0F : std::ldexp(1.0F, -11);
       const std::vector<f16> gradient(4, to_f16(own));
       const std::span<std::byte> target = state.gradients(0);
@@ -320,7 +322,7 @@ TEST(ShardedState, SumsF16InF32) {
   });
 }
 
-// No computation is left to hide the last one.
+// No computation is left to hide the sum of the last bucket.
 TEST(GradientBuckets, BecomeSmallerTowardsTheEnd) {
   run_threads(1, [](Communicator& comm) {
     GradientBuckets buckets(comm, {.first_bytes = 4000, .bytes = 100'000});
@@ -332,7 +334,8 @@ TEST(GradientBuckets, BecomeSmallerTowardsTheEnd) {
       buckets.ready(i);
     }
     buckets.finish();
-    // 4 kB, then 100 kB while that is a third of the rest, then a third each.
+    // The first bucket has 4 kB. Then come 100 kB each, while that is at most a third of the rest,
+    // and then a third of the rest each.
     EXPECT_EQ(buckets.buckets(), 12U);
   });
 }
@@ -389,7 +392,7 @@ TEST(GradientBuckets, NameOnAllRanksAtTheTimeLimitWhatNeverBecomesReady) {
       buckets.begin();
       buckets.ready(0);
       while (comm.rank() == 1 && step == 2 && !comm.failure()) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // computes for ever
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // computes forever
       }
       buckets.ready(1);
       buckets.finish();

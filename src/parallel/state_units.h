@@ -1,4 +1,4 @@
-// The parameters of the tests of sharded states.
+// The parameters that the tests of sharded states share.
 #pragma once
 
 #include <vector>

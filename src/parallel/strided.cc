@@ -12,17 +12,19 @@
 namespace unisono::parallel {
 namespace {
 
-// For data larger than the caches, stores that first read their target cost a third of the time.
+// For data larger than the caches, a third of the time goes into reading the target before it is
+// stored.
 constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;
 
-// One loop over all operands: `size` iterations, each operand advancing by its stride in bytes.
+// A loop over all operands: `size` iterations, in which each operand advances by its stride in
+// bytes.
 struct Loop {
   std::size_t size = 1;
   std::vector<std::ptrdiff_t> strides = {};
 };
 
-// The loops of a walk, the outermost first, as few as possible. The first operand is the written
-// one, and the innermost loop goes along its smallest stride.
+// The loops of a walk, outermost first, as few as possible. The innermost loop follows the smallest
+// stride of the first operand, which is the one written.
 class Walk {
  public:
   explicit Walk(std::span<const Tensor> operands) {
@@ -69,7 +71,7 @@ class Walk {
   }
 
  private:
-  // Merges two loops if one continues where the other ends.
+  // Merges two loops if the outer one continues where the inner one ends.
   void join() {
     for (std::size_t i = loops_.size(); i-- > 1;) {
       Loop& outer = loops_[i - 1];

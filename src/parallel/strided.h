@@ -1,4 +1,4 @@
-// Walks over the elements of tensors with one shape and different memory layouts.
+// Walks the elements of tensors with equal shapes and different memory layouts.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,15 @@
 
 namespace unisono::parallel {
 
-// Copies `in` to `out`. REQUIRES: one shape and dtype; memory that is identical or does not
+// Copies `in` to `out`. REQUIRES: equal shape and dtype; memory that is identical or does not
 // overlap.
 void copy_elements(const Tensor& in, const Tensor& out, kernels::Store store);
 
 // Combines `count` elements of all sources into one target.
 using Combine = std::function<void(void* target, const void* const* sources, std::size_t count)>;
 
-// out = the sources combined in their order. REQUIRES: as above, at most kernels::kMaxSources.
+// Writes the combined sources to `out`; combines them in order. REQUIRES: as above; at most
+// kernels::kMaxSources sources.
 void reduce_elements(std::span<const Tensor> sources, const Tensor& out, const Combine& combine,
                      kernels::Store store);
 
@@ -26,7 +27,7 @@ void scale_elements(const Tensor& tensor, kernels::ScaleFunction scale, double f
 
 void fill_with_zeros(const Tensor& tensor);
 
-// Returns how to write so many bytes that are not read again soon.
+// Returns how to store this many bytes that are not read again soon.
 kernels::Store store_for(std::size_t bytes);
 
 }  // namespace unisono::parallel

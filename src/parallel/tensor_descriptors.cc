@@ -85,7 +85,7 @@ std::vector<std::size_t> whole_shape(const Communicator& communicator, const Ten
   }
   std::vector<std::size_t> whole = in.shape;
   if (from.kind == Placement::Kind::shard) {
-    // If both are sharded along one dimension, nothing here tells the length of the whole.
+    // If both are sharded along one dimension, the length of the whole tensor is unknown here.
     if (to == from) {
       if (in.shape != out.shape) {
         refuse("redistribute", "`in` is " + in.text() + ", and `out` " + out.text(),

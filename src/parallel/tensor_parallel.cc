@@ -21,7 +21,7 @@ void expect_rows(const char* call, const char* name, std::size_t have, std::size
   }
 }
 
-// One of the four conversions: from sharded or whole rows to whole or sharded ones.
+// One of the four conversions: between sharded or whole rows, in both directions.
 struct RegionConversion {
   const char* name;
   Communicator& axis;

@@ -1,4 +1,4 @@
-// The functions of tensor parallelism compared with one rank.
+// Compares the functions of tensor parallelism with one rank.
 #include "unisono/parallel/tensor_parallel.hpp"
 
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ TEST(TensorParallel, CrossEntropyHasTheSameBitsOnAnyNumberOfRanks) {
   EXPECT_TRUE(std::isnan(loss.front()));
 }
 
-// A row-parallel product whose inner dimension has 12 blocks.
+// Runs a row-parallel product whose inner dimension has 12 blocks.
 TEST(TensorParallel, BlocksHaveTheSameBitsOnAnyNumberOfRanks) {
   constexpr std::size_t kBlocks = 12;
   constexpr std::size_t kRows = 5;
@@ -205,7 +205,7 @@ TEST(TensorParallel, CandidatesAreTheLikeliestOfAll) {
 }
 
 TEST(TensorParallel, SharesHeads) {
-  // 8 heads with 2 key-value heads on 4 ranks: two ranks have a copy of each.
+  // 8 heads with 2 key-value heads on 4 ranks: each key-value head has copies on two ranks.
   EXPECT_EQ(head_share(8, 2, 4, 1).query, (Range{.first = 2, .count = 2}));
   EXPECT_EQ(head_share(8, 2, 4, 1).key_value, (Range{.first = 0, .count = 1}));
   EXPECT_EQ(head_share(8, 2, 4, 2).key_value, (Range{.first = 1, .count = 1}));

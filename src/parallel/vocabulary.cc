@@ -33,7 +33,8 @@ void check_token(const char* call, std::int32_t token, std::size_t vocabulary) {
   }
 }
 
-// Calls body(position of the token, local row of the table) for tokens whose rows are here.
+// Calls body(position of the token, local row of the table) for the tokens whose rows are on this
+// rank.
 template <typename Body>
 void for_each_here(const char* call, const Range& words, std::size_t vocabulary,
                    std::span<const std::int32_t> tokens, const Body& body) {
@@ -53,11 +54,11 @@ Span part_of(Span all, std::size_t first, std::size_t count) {
   return {static_cast<Byte*>(all.data()) + first * size_of(all.dtype()), count, all.dtype()};
 }
 
-// The sum of a token's exponentials over any words, none above 1, and the logit of its target: two
-// integers, which ranks can add in any order.
+// The sum of a token's exponentials over some words, with no exponential above 1, and the logit of
+// its target: two integers, which ranks can add in any order.
 class LossSums {
  public:
-  // The unit is such that a sum over the vocabulary has at most 62 bits.
+  // Chooses the unit so that a sum over the vocabulary has at most 62 bits.
   LossSums(std::size_t rows, std::size_t vocabulary)
       : words_(2 * rows),
         unit_(std::ldexp(1.0, 62 - static_cast<int>(std::bit_width(vocabulary)))) {}
@@ -88,7 +89,7 @@ class LossSums {
   double unit_;
 };
 
-// `axis`: nullptr if all words are here.
+// `axis`: nullptr if this rank has all words.
 void cross_entropy_over(const char* call, Communicator* axis, std::size_t vocabulary,
                         const Range& words_here, AnySpan logits,
                         std::span<const std::int32_t> targets, float scale,
@@ -100,7 +101,7 @@ void cross_entropy_over(const char* call, Communicator* axis, std::size_t vocabu
   expect_float(call, "logits", logits.dtype(), logits.dtype());
   const bool is_wide = logits.dtype() == Dtype::f32;
   std::vector<float> narrow(is_wide ? 0 : words);
-  // The logits of a token: in place, or a copy that the next call overwrites.
+  // Returns the logits of a token: in place, or as a copy that the next call overwrites.
   const auto row_of = [&](std::size_t i) {
     const AnySpan row = part_of(logits, i * words, words);
     if (is_wide) {
@@ -109,7 +110,7 @@ void cross_entropy_over(const char* call, Communicator* axis, std::size_t vocabu
     convert(row, narrow);
     return std::span<float>(narrow);
   };
-  std::vector<std::size_t> targets_here(rows, words);  // words: another rank has it
+  std::vector<std::size_t> targets_here(rows, words);  // `words`: another rank has the target
   for_each_here(call, words_here, vocabulary, targets,
                 [&](std::size_t i, std::size_t word) { targets_here[i] = word; });
   std::vector<float> largest(rows, -std::numeric_limits<float>::infinity());
@@ -186,7 +187,8 @@ void vocabulary_embedding_backward(const Communicator& axis, std::size_t vocabul
   expect_float(kCall, "out_gradient", out_gradient.dtype(), out_gradient.dtype());
   expect_float(kCall, "table_gradient", table_gradient.dtype(),
                table_gradient.dtype() == Dtype::f32 ? Dtype::f32 : out_gradient.dtype());
-  // The tokens of one row together, in their order, so that a narrow row is rounded once.
+  // Sorts the tokens by row, and keeps their order within a row, so that a narrow row is rounded
+  // once.
   struct Here {
     std::size_t row;
     std::size_t token;
@@ -242,7 +244,7 @@ std::vector<Candidate> top_candidates(Communicator& axis, std::size_t vocabulary
   const ReadFloats floats(logits);
   count = std::min(count, vocabulary);
   const std::size_t kept = std::min(count, words.count);
-  std::vector<Candidate> mine;  // a heap: the least likely one is in front
+  std::vector<Candidate> mine;  // a heap with the least likely word in front
   for (std::size_t w = 0; w < words.count && kept > 0; ++w) {
     const Candidate word{.logit = floats.span()[w],
                          .token = static_cast<std::int32_t>(words.first + w)};
