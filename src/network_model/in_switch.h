@@ -8,8 +8,8 @@
 // rank.
 //
 // time    2 * (message + latency)
-//         + max(start + (1 + 1/g) S / (reduces * bandwidth), all_reduce of S/g between the
-// switches)
+//         + max(start + (1 + 1/g) S / (reduces * bandwidth),
+//               all_reduce of S/g between the switches)
 // source  Graham et al., Scalable Hierarchical Aggregation Protocol (SHARP), COMHPC 2016
 //         Klenk et al., An in-network architecture for accelerating shared-memory multiprocessor
 //         collectives, ISCA 2020

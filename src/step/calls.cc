@@ -11,8 +11,8 @@
 namespace unisono::step {
 namespace {
 
-// The calls of each rank in each section, and the messages of a pipeline at both ends, by rank,
-// sending stage and pass.
+// The calls of each rank in each section, and a pipeline's messages at both ends, by rank, sending
+// stage and pass.
 struct Unrolled {
   std::vector<std::vector<std::vector<Call>>> calls = {};
   std::map<std::tuple<int, int, StagePass>, Call> messages = {};
@@ -55,7 +55,7 @@ class Unroll {
     }
   }
 
-  // In a section of all stages a rank does what is to do at the first of its stages.
+  // In a section of all stages a rank acts only at the first of its stages.
   bool does(const Visit& visit, int rank) const {
     if (visit.section.stage != kAllStages) {
       return ranks_.has_stage(rank, visit.stage);
@@ -121,8 +121,9 @@ class Unroll {
     made.bytes += bytes_of(visit.node.reads, visit.before, sender);
   }
 
-  // Flops count for each element of the product of all dimensions; one that is cut as another one
-  // is a part of that. What has none looks up, copies or norms: as much as the largest activation.
+  // Flops count per element of the product of all dimensions; a dimension that is cut like another
+  // one counts as a part of that one. A node without flops looks up, copies or normalises: its
+  // bytes follow from the largest activation.
   void compute(const Visit& visit, int rank) {
     std::map<std::string, std::size_t> extents;
     double bytes = 0;
@@ -166,7 +167,8 @@ class Unroll {
     } else if (node.by == "ring_home") {
       ring_home(visit, rank);
     } else if (node.by == "ring_with" || node.by == "first") {
-      return;  // what goes around is told by ring_home; what is whole is kept without a word
+      return;  // ring_home lists the data that travels around; `first` keeps whole data without a
+               // call
     } else if (node.by == "merge") {
       call(visit, rank, "all_gather", node.axes, before * ranks_.size(node.axes));
     } else if (node.from.kind == Kind::partial) {
@@ -179,7 +181,8 @@ class Unroll {
     // Cutting a replicated tensor needs no call.
   }
 
-  // A message of the ring, to the next rank or from the one before, of `place`'s block.
+  // Adds a message of the ring with the block of `place`: to the next rank, or from the previous
+  // one.
   void pass(const Visit& visit, int rank, bool sends, int place) {
     const std::vector<int> group = ranks_.group(rank, visit.node.axes);
     const auto ranks = static_cast<int>(group.size());
@@ -189,11 +192,11 @@ class Unroll {
     Call& made = push(visit, rank, sends ? "send" : "receive");
     made.group = group;
     made.peer = at(sends ? self + 1 : self - 1);
-    // Each rank has summands of whole ones: a block is what they are when they are home.
+    // Each rank has summands of whole blocks; a block has the size that it has at its owner.
     made.bytes = bytes_of(visit.node.reads, is_home ? visit.after : visit.before, at(place));
   }
 
-  // Blocks go around: each rank passes on what it has got.
+  // Blocks travel around the ring: each rank forwards what it has received.
   void ring(const Visit& visit, int rank) {
     const int self = ranks_.coordinate(rank, visit.node.axes);
     for (int i = 0; i + 1 < ranks_.size(visit.node.axes); ++i) {
@@ -202,8 +205,8 @@ class Unroll {
     }
   }
 
-  // Blocks of keys and values go around, and the sums of their gradients one step behind, which
-  // are as large.
+  // Blocks of keys and values travel around the ring. The sums of their gradients follow one step
+  // behind, and are equally large.
   void ring_home(const Visit& visit, int rank) {
     const int self = ranks_.coordinate(rank, visit.node.axes);
     const int ranks = ranks_.size(visit.node.axes);
@@ -225,8 +228,8 @@ class Unroll {
   Unrolled made_;
 };
 
-// Puts what ranks call in sections into the order in which they do: with a pipeline, passes come
-// as it says, with its sends and receives between them.
+// Puts the calls of the sections into each rank's order. With a pipeline, passes follow the
+// pipeline's order, with its sends and receives in between.
 class Order {
  public:
   Order(const Step& step, const StepRanks& ranks, const Unrolled& made)
@@ -271,7 +274,7 @@ class Order {
     }
   }
 
-  // A message has the name of the node that sends it, at both ends.
+  // At both ends a message has the name of the node that sends it.
   void message(std::vector<Call>& all, const pipeline::Action& action, int rank) const {
     const bool is_forward = is_forward_lane(action.kind);
     const auto stage = static_cast<std::size_t>(action.stage);

@@ -1,5 +1,5 @@
-// The calls of each rank in a step: group collectives, sends and receives, in the rank's order.
-// With a pipeline, this is the order of its actions.
+// Lists the calls of each rank in a step: group collectives, sends and receives, in the rank's
+// order. With a pipeline, this is the order of its actions.
 #pragma once
 
 #include <optional>
@@ -11,21 +11,23 @@
 namespace unisono::step {
 
 struct Call {
-  // all_reduce, all_gather, reduce_scatter, all_to_all, broadcast: collectives of `group`. send,
-  // receive: with `peer` in `group`. dispatch, combine: rows of experts, whose destinations the
-  // router chooses: `bytes` for an even choice. computing: no call.
+  // all_reduce, all_gather, reduce_scatter, all_to_all, broadcast: collectives of `group`.
+  // send, receive: with `peer` in `group`.
+  // dispatch, combine: rows of experts, whose destinations the router chooses; `bytes` is for an
+  // even choice.
+  // computing: a computation between calls.
   std::string what = {};
   std::vector<int> group = {};  // ranks of the mesh, in axis order
   int peer = -1;
-  double bytes = 0;  // the larger of the bytes that the rank sends and receives
+  double bytes = 0;  // the larger of the rank's sent and received bytes
   std::string section = {};
   std::string node = {};
   std::size_t section_index = 0;  // index in the step
   std::size_t node_index = 0;     // index in its section
   int layer = -1;
-  std::optional<pipeline::Action> action = {};  // of the pipeline; none: outside its passes
-  double flops = 0;                             // of a computation
-  double memory_bytes = 0;                      // that a computation reads and writes
+  std::optional<pipeline::Action> action = {};  // action of the pipeline; none: outside its passes
+  double flops = 0;                             // of the computation
+  double memory_bytes = 0;                      // read and written by the computation
 };
 
 // Returns the calls by rank. REQUIRES: verify() finds nothing.

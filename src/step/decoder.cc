@@ -40,7 +40,7 @@ class DecoderMaker {
   }
 
  private:
-  // Tokens of a prompt are cut over cp, a single one is everywhere.
+  // The tokens of a prompt are sharded over cp; a single token is on all ranks.
   Placements rows() const {
     return p_.is_prompt ? Placements{{"cp", shard("rows")}} : Placements{};
   }
@@ -113,7 +113,7 @@ class DecoderMaker {
   void layers(int stage) {
     const parallel::Range range =
         parallel::shard_range(static_cast<std::size_t>(p_.shape.layers), stages_, stage);
-    // Layers that are alike and lie behind each other are one section.
+    // Consecutive equal layers form one section.
     for (std::size_t first = range.first; first < range.first + range.count;) {
       const planner::LayerKind kind = kind_of(first);
       std::size_t end = first + 1;
@@ -142,7 +142,7 @@ class DecoderMaker {
     build_.pointwise("inner added", {"x", "y"}, "x", {"rows", "width"}, Node::Linear::together);
   }
 
-  // The row of the last token is normal where it is, and zeros elsewhere.
+  // Only the rank with the last token has its row; all others have zeros.
   void head() {
     build_.section("head", stages_ - 1);
     build_.compute(

@@ -43,7 +43,7 @@ void plain_attention(DecoderParts& p, planner::LayerKind kind) {
   }
   const std::string prefix = p.has_ring() ? "all_" : kept;
   const std::vector<std::string> seen = {"q", prefix + "keys", prefix + "values"};
-  // Two products, of which masks leave a part.
+  // Two products, of which masks leave only a part.
   const planner::LayerKind seen_kind = has_window ? kind : planner::LayerKind();
   const double there = kept_tokens(p.shape, seen_kind, p.keys());
   const double seen_keys = p.is_prompt ? seen_in_sequence(p.shape, seen_kind, p.keys())

@@ -6,7 +6,7 @@ namespace unisono::step {
 
 namespace {
 
-// gate and up together, and what is between.
+// Adds the products gate and up together, and the activation between them.
 void gated(DecoderParts& p, const std::string& prefix, const std::string& x,
            const std::string& inner, const std::vector<std::string>& dims) {
   Node node{.kind = Node::Kind::compute,

@@ -5,7 +5,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// In place of keys and values, each of which has rows for all heads.
+// The caches replace keys and values; each of their rows serves all heads.
 const Names kCaches = {"latents", "rotary_keys"};
 const Names kAllCaches = {"all_latents", "all_rotary_keys"};
 
@@ -44,18 +44,18 @@ void add_weights(DecoderParts& p) {
   p.build.weight("attention_output", {"width", "heads", "value_dim"}, heads, true);
 }
 
-// The product with one matrix, then a norm.
+// Adds the product with one matrix, followed by a norm.
 void compress(DecoderParts& p, const std::string& what, const std::string& made) {
   p.build.product(what + " compressed", "normal", what + "_down", made);
   p.build.pointwise(what + " norm", {made, what + "_norm"}, made, {"rows"});
 }
 
-// A prompt sees many keys: they are made once.
+// A prompt sees many keys, so it expands them once.
 void attend_prompt(DecoderParts& p, const Names& caches) {
   const planner::LatentAttention& latent = p.shape.latent;
   p.build.product("keys made", caches[0], "key_up", "keys_of_heads");
   p.build.product("values made", caches[0], "value_up", "values_of_heads");
-  // The causal mask leaves half of two products.
+  // The causal mask leaves half of the two products.
   p.build.compute_each({.name = "attention",
                         .reads = {"q", "keys_of_heads", caches[1], "values_of_heads"},
                         .writes = {"attended"},

@@ -1,4 +1,4 @@
-// The common state of the parts of a decoder's step, and the parts: both kinds of attention, and
+// The common state of the parts of a decoder's step. The parts are both kinds of attention, and
 // everything between attention and the next layer.
 #pragma once
 
@@ -39,15 +39,16 @@ struct DecoderParts {
   StepBuilder build;
 };
 
-// Attention of plain heads: each rank of tp has some heads and their part of the cache.
+// Adds attention of plain heads: each rank of tp has some heads and their part of the cache.
 void add_plain_attention(DecoderParts& parts);
 void plain_attention(DecoderParts& parts, planner::LayerKind kind);
-// Keys and values of all heads are expanded from one short row per token. The cache holds these
-// rows, on all ranks of tp (DeepSeek-V2, 2024). A prompt expands them. A single token instead
-// applies the key expansion to its query, and the value expansion to the result of attention.
+// Adds attention whose keys and values of all heads are expanded from one short row per token. The
+// cache holds these rows, on all ranks of tp (DeepSeek-V2, 2024). A prompt expands them. A single
+// token instead applies the key expansion to its query, and the value expansion to the result of
+// attention.
 void add_latent_attention(DecoderParts& parts);
 void latent_attention(DecoderParts& parts);
-// Keeps the rows in the cache: all rows of a prompt, or a token's row on the rank of its position.
+// Stores rows in the cache: all rows of a prompt, or a token's row on the rank of its position.
 void keep(DecoderParts& parts, const std::string& cache, const std::string& made);
 // Adds the result of all heads to x.
 void attention_output(DecoderParts& parts);

@@ -8,7 +8,8 @@
 namespace unisono::step {
 namespace {
 
-// The parts of rows: sequences, places in them, and what is cut as it comes.
+// Divides rows by sequence along data axes, by position along context axes, and along other axes in
+// their order.
 std::size_t rows_extent(const Step& step, const StepRanks& ranks, const Dim& dim,
                         const std::vector<std::string>& axes, int rank) {
   std::size_t sequences = dim.batch;

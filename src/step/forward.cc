@@ -25,7 +25,7 @@ const Forward::Names& Forward::dims(const std::string& name) const {
   return build().step().find_tensor(real(full(name)))->dims;
 }
 
-// Tensors that are only another name of earlier ones do not come into the step.
+// The step itself never contains a tensor that is only another name of an earlier one.
 void Forward::add(Recorded recorded) {
   Node node = recorded.node;
   node.reads = real(std::move(node.reads));
@@ -39,8 +39,8 @@ void Forward::own(Recorded recorded) {
   recorded_.push_back(std::move(recorded));
 }
 
-// If several ranks of tp use one key-value head, its weights are whole on all of them, and each
-// takes the rows of its own heads.
+// If several ranks of tp use one key-value head, its weights are replicated on all of them, and
+// each rank uses the rows of its own heads.
 void Forward::product(const std::string& node, const std::string& x, const std::string& weight,
                       const std::string& y, Names dims) {
   make(y, std::move(dims));
@@ -125,7 +125,7 @@ void Forward::redistribute(const std::string& node, const Names& tensors, const 
   }
 }
 
-// Without sequence parallelism nothing moves on the way in: the ranks have whole rows.
+// Without sequence parallelism nothing moves on entry: the ranks have whole rows.
 void Forward::enter(const std::string& x, const std::string& made) {
   const bool is_cut = parts_->task.sequence && build().is_wide("tp");
   Recorded recorded{.node = {.kind = Node::Kind::redistribute,

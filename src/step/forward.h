@@ -1,5 +1,5 @@
-// Builds the forward pass of a training step: adds it to the step and records it, so that
-// transpose.h can derive its backward pass.
+// Builds the forward pass of a training step: adds nodes to the step and records them, so that
+// transpose.h can derive the backward pass.
 #pragma once
 
 #include <functional>
@@ -18,15 +18,15 @@ class Backward;
 struct Recorded {
   Node node = {};
   std::string weight = {};  // the weight that the node reads
-  // The dimension of the weight that this rank cut itself, from one that all ranks hold whole.
+  // The dimension in which this rank itself divided the weight, which all ranks hold whole.
   std::string own_part = {};
   bool keeps_result = false;  // its derivative follows from its result, as for a softmax
-  // The node's own backward pass, from the gradient of the first tensor that it writes. Empty:
-  // derived.
+  // Adds the node's own backward pass, from the gradient of the first tensor that it writes. Empty:
+  // the pass is derived.
   std::function<void(Backward&, const std::string& gradient)> backward = {};
 };
 
-// Tensors and weights have names within the part of the model; in the step `prefix` precedes them.
+// Tensors and weights have names within the part of the model; `prefix` precedes them in the step.
 // "out" is the result of the part.
 class Forward {
  public:
@@ -40,7 +40,7 @@ class Forward {
   const std::string& prefix() const { return prefix_; }
   const std::vector<Recorded>& recorded() const { return recorded_; }
   std::string full(const std::string& name) const { return name == "out" ? out_ : prefix_ + name; }
-  // Returns the step's tensor for this full name: an earlier one if no move was necessary.
+  // Returns the step's tensor for this full name: an earlier tensor if no move was necessary.
   std::string real(const std::string& full_name) const;
   const Names& dims(const std::string& name) const;
 
@@ -50,7 +50,7 @@ class Forward {
   // Adds y = x W with the given dimensions; creates y.
   void product(const std::string& node, const std::string& x, const std::string& weight,
                const std::string& y, Names dims);
-  // Normalises each row of x, with a gain for each element; creates y.
+  // Normalises each row of x, with a gain per element; creates y.
   void norm(const std::string& node, const std::string& x, const std::string& gain,
             const std::string& y);
   // Computes each element of the dimensions `over` separately; creates `write`.
@@ -67,8 +67,8 @@ class Forward {
                     const std::string& axis, Placement from, Placement to);
   void redistribute(const std::string& node, const Names& tensors, const std::string& axis,
                     Placement from, Placement to, const std::string& by = {});
-  // Enters the region that tp cuts, where each rank computes a summand of the gradient; and leaves
-  // it.
+  // Enters the region that tp divides, in which each rank computes a summand of the gradient;
+  // leave() ends it.
   void enter(const std::string& x) { enter(x, x); }
   void enter(const std::string& x, const std::string& made);
   void leave(const std::string& y);

@@ -12,7 +12,7 @@ namespace unisono::step {
 inline constexpr std::string_view kStepFormat = "unisono.step/1";
 
 std::string to_json(const Step& step);
-// For every step that it returns, problem_of() is empty. A failure's position is a JSON pointer.
+// problem_of() is empty for every returned step. The position of a failure is a JSON pointer.
 Parsed<Step> parse_step_json(std::string_view text);
 
 }  // namespace unisono::step

@@ -15,9 +15,9 @@
 namespace unisono::step {
 namespace {
 
-using StageTensor = std::pair<int, std::string>;  // a stage and a tensor
+using StageTensor = std::pair<int, std::string>;  // stage and tensor
 
-// For how long the activations of a stage are there.
+// Tracks the lifetimes of a stage's activations.
 class Lives {
  public:
   void note(const Visit& visit, std::size_t at) {
@@ -27,7 +27,7 @@ class Lives {
         const StageTensor place(visit.stage, name);
         const auto [last, is_new] = last_.insert({place, at});
         if (!is_new && names == &visit.node.writes && last->second != at) {
-          ends_[last->second].push_back(place);  // it is made anew
+          ends_[last->second].push_back(place);  // written again
         }
         last->second = at;
         if (!is_pass) {
@@ -42,7 +42,7 @@ class Lives {
     }
   }
   bool is_known(const StageTensor& place) const { return last_.contains(place); }
-  // Every microbatch has its own.
+  // Returns true if every microbatch has its own copy.
   bool is_of_pass(const StageTensor& place) const { return !outside_.contains(place); }
   // Returns the activations that end after a visit. Those shared by all microbatches stay until all
   // microbatches have passed.
@@ -67,7 +67,7 @@ class Lives {
   std::set<StageTensor> outside_;
 };
 
-// Bytes held by name, and their sum.
+// The bytes held by name, and their sum.
 template <typename Name>
 class Held {
  public:
@@ -126,7 +126,8 @@ class Measure {
   }
 
  private:
-  // The memory of one microbatch on a stage, by pass: the peak, and what is left after it.
+  // The memory of one microbatch on a stage, by pass: its peak, and the rest that stays after the
+  // pass.
   struct Passing {
     Held<std::string> held = {};
     std::array<double, 4> most = {};
@@ -140,7 +141,7 @@ class Measure {
     return local_bytes(step_, ranks_, ranks_.tensor(name), state.at(name), rank);
   }
 
-  // Weights and caches are held once for each layer of a section that uses them.
+  // Counts weights and caches once for each layer of a section that uses them.
   void note(const Visit& visit) {
     for (const auto* names : {&visit.node.reads, &visit.node.writes}) {
       for (const std::string& name : *names) {
@@ -217,7 +218,7 @@ class Measure {
     passing.left[number] = passing.held.sum();
   }
 
-  // The most that all microbatches hold at once on a rank, in the order of its passes.
+  // Returns the most that all microbatches together hold on a rank, in the order of its passes.
   double under_way(int rank) const {
     const auto& own = passing_[static_cast<std::size_t>(rank)];
     double now = 0;
@@ -240,9 +241,10 @@ class Measure {
   const StepRanks& ranks_;
   std::vector<Memory> memory_;
   std::vector<std::vector<int>> ranks_of_;       // by stage
-  std::vector<Held<StageTensor>> held_;          // of each rank, as the next two
-  std::vector<double> beside_passes_;            // the most of what is no microbatch's own
-  std::vector<std::map<int, Passing>> passing_;  // by stage
+  std::vector<Held<StageTensor>> held_;          // by rank
+  std::vector<double> beside_passes_;            // by rank: peak of the memory that belongs to no
+                                                 // single microbatch
+  std::vector<std::map<int, Passing>> passing_;  // by rank, then by stage
   std::set<std::tuple<int, std::string, int>> counted_;
   Lives lives_;
 };

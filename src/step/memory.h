@@ -1,4 +1,4 @@
-// The memory that a step needs on each rank.
+// Computes the memory that a step needs on each rank.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace unisono::step {
 struct Memory {
   double weights = 0;
   double cache = 0;
-  double activations = 0;  // the most held at once
+  double activations = 0;  // the most held at any time
   double total() const { return weights + cache + activations; }
 };
 

@@ -1,5 +1,6 @@
-// Steps are run on numbers: every rank on what it has, against one process that has all. What
-// verify() accepts must give the same, also of steps that were damaged at random.
+// Runs steps on numbers, every rank on its own data, and compares them with one process that has
+// all data. A step that verify() accepts must give equal results, even if the step was damaged at
+// random.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -54,7 +55,7 @@ Held run_alone(const Step& step, const std::string& result) {
   return {{result, all.front().at(result)}};
 }
 
-// "" where every rank has the same as one process.
+// Returns "" if every rank has the same results as one process.
 std::string difference(const Step& step, const Values& wanted) {
   const auto mesh = parallel::MeshShape::parse(step.mesh);
   std::vector<Held> all;
@@ -90,7 +91,7 @@ TEST(StepNumbers, AllRanksHaveWhatOneProcessHas) {
   }
 }
 
-// One change to one node, tensor or section.
+// Makes one change to one node, tensor or section.
 std::string damage(Step& step, std::mt19937_64& random) {
   const auto draw = [&](std::size_t most) { return static_cast<std::size_t>(random() % most); };
   std::vector<std::pair<std::size_t, std::size_t>> moves;
@@ -159,8 +160,8 @@ std::string damage(Step& step, std::mt19937_64& random) {
   }
 }
 
-// Compares results with those of one process. A step that reads another tensor is a different step,
-// so it is compared with itself on one rank.
+// Returns the step on one rank. A damaged step that reads another tensor is a different step, so it
+// is compared with itself on one rank.
 Step alone(Step step) {
   step.mesh = "pp=1,cp=1,tp=1";
   step.stage_axis = "";
@@ -170,7 +171,7 @@ Step alone(Step step) {
       return node.kind == Node::Kind::send || node.kind == Node::Kind::broadcast;
     });
     for (Node& node : section.nodes) {
-      if (node.kind == Node::Kind::redistribute) {  // another name for the same
+      if (node.kind == Node::Kind::redistribute) {  // another name for the same tensor
         node.kind = Node::Kind::redistribute;
         node.from = replicate();
         node.to = replicate();
@@ -201,7 +202,7 @@ TEST(StepNumbers, DamagedStepsAreRejectedOrHarmless) {
     try {
       EXPECT_EQ(difference(step, run_alone(one, "best").at("best")), "");
     } catch (const std::out_of_range&) {
-      ++without_sense;  // a computation of heads that reads none
+      ++without_sense;  // a computation of heads that does not read heads
     }
   }
   EXPECT_GE(rejected, kMutants / 2);

@@ -84,7 +84,7 @@ std::string problem_of_node(const Step& step, const StepRanks& ranks, const Node
   return node.axes.empty() ? "it names no axis" : std::string();
 }
 
-// Two chains must be one model and its copy, which lies on the same ranks the other way round.
+// Returns true if two chains are one model and its copy, placed on the ranks in reverse order.
 bool is_mirrored(const pipeline::Pipeline& pipeline) {
   const auto place_of = [&](int stage) {
     return pipeline.stage_rank[static_cast<std::size_t>(stage)];
@@ -122,7 +122,7 @@ std::string problem_of_pipeline(const Step& step) {
   return {};
 }
 
-// Checks what a pass does, and what is done outside of passes.
+// Checks the nodes of a pass, and the nodes outside of passes.
 std::string problem_of_pass(const Step& step, const Section& section) {
   const bool is_pass = section.pass != StagePass::none;
   const bool is_of_all = section.stage == kAllStages;

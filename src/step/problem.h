@@ -1,4 +1,4 @@
-// Checks a step before anything about it can be proved.
+// Checks a step before anything about it is proved.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace unisono::step {
 
-// Returns the first mistake in the step's data, such as an unknown name; empty: none. All functions
-// that walk through a step require that there is none.
+// Returns the first error in the step's data, such as an unknown name; empty if there is none. All
+// functions that walk through a step require that there is none.
 std::string problem_of(const Step& step);
 
 }  // namespace unisono::step

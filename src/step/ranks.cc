@@ -10,7 +10,7 @@ bool has_copies(const Step& step) {
   return step.pipeline && step.pipeline->chains.size() > 1;
 }
 
-// The axes with the stage axis cut into `copy` and the pairs.
+// Returns the axes, with the stage axis divided into `copy` and the pairs.
 std::string with_copies(const Step& step, const parallel::MeshShape& mesh) {
   std::string text;
   for (const parallel::Axis& axis : mesh.axes()) {
@@ -62,13 +62,13 @@ StepRanks::StepRanks(const Step& step)
   if (!has_copies(step)) {
     return;
   }
-  // The pairs are the first and the last rank of the pipeline, and so on inwards: the second of a
-  // pair is where its place is counted from the end.
+  // A pair consists of the ranks that are equally far from the two ends of the pipeline. The second
+  // rank of a pair counts its place from the end.
   for (int place = 0; place < count(); ++place) {
     const int pair = places_.coordinate(place, stage_axis_);
     const int along =
         places_.coordinate(place, kCopyAxis) == 0 ? pair : mesh_.size(stage_axis_) - 1 - pair;
-    // But for the stage axis, both meshes have the same coordinates in the same order.
+    // Except for the stage axis, both meshes have the same coordinates in the same order.
     const int rank = mesh_.group(place, stage_axis_)[static_cast<std::size_t>(along)];
     place_of_[static_cast<std::size_t>(rank)] = place;
     rank_of_[static_cast<std::size_t>(place)] = rank;
@@ -87,7 +87,7 @@ const StepRanks::Along* StepRanks::find_along(std::string_view axis) const {
   return found == along_.end() ? nullptr : &*found;
 }
 
-// Most questions are about one axis, and text of axes is slow to read.
+// Most calls are about one axis, and parsing a text of axes is slow.
 int StepRanks::size(std::string_view axes) const {
   const Along* const along = find_along(axes);
   return along != nullptr ? along->size : places_.size(axes);

@@ -1,9 +1,9 @@
 // The ranks of a step: their places on the axes, and their stages.
 //
 // A pipeline of two chains (DualPipe) has the model twice: two ranks hold the same stages, each for
-// half of the microbatches. Then the stage axis counts such pairs, and a separate axis `copy`
-// distinguishes the two ranks of a pair, as if the mesh had both axes. Groups consist of ranks of
-// the mesh.
+// half of the microbatches. In this case the stage axis counts such pairs, and a separate axis
+// `copy` distinguishes the two ranks of a pair, as if the mesh had both axes. Groups consist of
+// ranks of the mesh.
 #pragma once
 
 #include <string>
@@ -25,11 +25,12 @@ class StepRanks {
 
   int count() const { return mesh_.ranks(); }
   bool has_axis(std::string_view axis) const;
-  // Like those of MeshShape.
+  // Like the functions of MeshShape.
   int size(std::string_view axes) const;
   int coordinate(int rank, std::string_view axes) const;
   std::vector<int> group(int rank, std::string_view axes) const;
-  const std::vector<std::string>& wide_axes() const { return wide_; }  // axes of more than one rank
+  // The axes with more than one rank.
+  const std::vector<std::string>& wide_axes() const { return wide_; }
   // Like the step's own find_tensor(), but faster. REQUIRES: the tensor exists.
   const Tensor& tensor(const std::string& name) const { return *tensors_.at(name); }
 
@@ -39,20 +40,20 @@ class StepRanks {
   int rank_at(int rank, int stage) const {
     return rank_at_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(rank)];
   }
-  // Returns the stage to which a section sends; -1: none.
+  // Returns the stage to which a section sends; -1 if there is none.
   int sends_to(const Section& section) const;
-  // The neighbours of each stage. REQUIRES: there is a pipeline, as for actions_of().
+  // Returns the neighbours of each stage. REQUIRES: there is a pipeline, as for actions_of().
   const pipeline::Neighbours& around() const { return around_; }
-  // The rank's actions in the order of the pipeline.
+  // Returns the rank's actions in the order of the pipeline.
   const std::vector<pipeline::Action>& actions_of(int rank) const;
-  // Returns all ranks that differ from it only along the stage axis, including itself.
+  // Returns all ranks that differ from this rank only along the stage axis, including itself.
   std::vector<int> pipeline_of(int rank) const;
 
  private:
-  parallel::MeshShape mesh_;    // as given
+  parallel::MeshShape mesh_;    // as specified
   parallel::MeshShape places_;  // with the axis `copy`, if there is one
   std::string stage_axis_;
-  // An axis of the mesh: places that differ by its stride are neighbours along it.
+  // An axis of the mesh: places whose numbers differ by its stride are neighbours along it.
   struct Along {
     std::string name = {};
     int size = 1;
@@ -66,9 +67,9 @@ class StepRanks {
   std::unordered_map<std::string_view, const Tensor*> tensors_;
   pipeline::Neighbours around_ = {};
   std::vector<std::vector<int>> rank_at_;  // by stage and rank
-  std::vector<int> stage_place_;           // of each stage, along the stage axis of the mesh
-  std::vector<int> place_of_;              // of each rank, in places_
-  std::vector<int> rank_of_;               // the inverse
+  std::vector<int> stage_place_;           // by stage: coordinate on the stage axis of the mesh
+  std::vector<int> place_of_;              // by rank: place in places_
+  std::vector<int> rank_of_;               // by place: rank
 };
 
 }  // namespace unisono::step

@@ -7,7 +7,7 @@ namespace {
 
 using Kind = Placement::Kind;
 
-// One node along one axis.
+// Applies one node along one axis.
 class Rule {
  public:
   Rule(const Step& step, const Node& node, const std::string& axis, const State& state,
@@ -82,7 +82,7 @@ class Rule {
     findings_.push_back(std::move(finding));
   }
 
-  // Summands stay summands where the computation is linear in them.
+  // Summands stay summands if the computation is linear in them.
   Placement of_summands(const std::string& summand) {
     if (node_.linear == Node::Linear::none) {
       add({.kind = Finding::Kind::unsummed, .tensor = summand, .found = partial()});
@@ -117,7 +117,7 @@ class Rule {
   bool is_alike(const std::string& a, const std::string& b) const {
     return canonical(step_, a) == canonical(step_, b);
   }
-  // A dimension that is cut as another one goes with it; not the other way round.
+  // A dimension that is cut like another one follows it, but not vice versa.
   bool is_named(const std::vector<std::string>& dims, const std::string& dim) const {
     return has_name(dims, dim) || has_name(dims, canonical(step_, dim));
   }

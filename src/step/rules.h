@@ -14,9 +14,8 @@ namespace unisono::step {
 // The placements of a stage's tensors; a tensor that does not exist has no entry.
 using State = std::map<std::string, Placements>;
 
-// Applies the node to the state of its stage. A tensor that the node cannot produce is added as if
-// it were correct, so that one mistake is reported once. walk() handles tensors that stages
-// exchange.
+// Applies the node to the state of its stage. Adds a tensor that the node cannot produce as if it
+// were correct, so that one error is reported once. walk() handles tensors that stages exchange.
 void apply(const Step& step, const StepRanks& ranks, const Node& node, State& state,
            std::vector<Finding>& findings);
 

@@ -1,13 +1,13 @@
 // A step of a model as data, `unisono.step/1`: on a mesh of ranks, the tensors and their
 // placements, the computations, and the redistributions that move tensors. A step is one prefill,
-// one decoded token or one training step. From it follow the collectives of each rank, the memory
-// of a rank, and the simulation.
+// one decoded token or one training step. The collectives and the memory of each rank, and the
+// simulation, follow from it.
 //
-// All ranks go through the sections in order, each through those of its own stages. With a
-// pipeline, some sections are passes: the work of a stage for each of its microbatches, in the
-// order of the pipeline. Results of a pass that other sections use are summed over the
-// microbatches. Placements are PyTorch's (DTensor): along each axis of the mesh a tensor is
-// Replicate, Shard of a dimension or Partial.
+// All ranks execute the sections in order, each rank only those of its own stages. With a pipeline,
+// some sections are passes: the work of a stage for each of its microbatches, in the order of the
+// pipeline. Results of a pass that other sections use are summed over the microbatches. Placements
+// are PyTorch's (DTensor): along each axis of the mesh a tensor is Replicate, Shard of a dimension
+// or Partial.
 #pragma once
 
 #include <cstddef>
@@ -24,25 +24,25 @@
 
 namespace unisono::step {
 
-// The division of a dimension among the ranks of an axis. even: by parallel::shard_range. rows: the
-// tokens of `batch` sequences, by sequence along data axes, by position in the sequence along
-// context axes, otherwise in their order. heads, key_value_heads: by parallel::head_share, which
-// gives several ranks a copy of a key-value head if there are fewer heads than ranks.
+// How the ranks of an axis divide a dimension. even: by parallel::shard_range. rows: the tokens of
+// `batch` sequences, by sequence along data axes, by position in the sequence along context axes,
+// otherwise in their order. heads, key_value_heads: by parallel::head_share, which gives several
+// ranks a copy of a key-value head if there are fewer heads than ranks.
 enum class Cut : std::uint8_t { even, rows, heads, key_value_heads };
 
 struct Dim {
   std::string name = {};
   std::size_t size = 0;
   Cut cut = Cut::even;
-  std::size_t batch = 1;  // of rows
-  std::string like = {};  // ranks that have a part of that dimension have the same part of this
+  std::size_t batch = 1;  // for rows: number of sequences
+  std::string like = {};  // a dimension of which each rank has the same part as of this one
 };
 
 // The placement of a tensor along one axis.
 struct Placement {
   enum class Kind : std::uint8_t { replicate, shard, partial };
   Kind kind = Kind::replicate;
-  std::string dim = {};  // of a shard
+  std::string dim = {};  // dimension of a shard
   bool operator==(const Placement&) const = default;
 };
 inline Placement replicate() {
@@ -54,7 +54,7 @@ inline Placement shard(std::string dim) {
 inline Placement partial() {
   return {.kind = Placement::Kind::partial};
 }
-std::string to_text(const Placement& placement);  // "shard(heads)"
+std::string to_text(const Placement& placement);  // such as "shard(heads)"
 
 using Placements =
     std::map<std::string, Placement>;  // by axis; an axis without an entry is replicate
@@ -65,22 +65,22 @@ struct Tensor {
   Kind kind = Kind::activation;
   std::vector<std::string> dims = {};
   double element_bytes = 4;
-  bool is_layered = false;    // one per layer
-  Placements placement = {};  // as given; that of later activations is derived
+  bool is_layered = false;    // one tensor per layer
+  Placements placement = {};  // the specified placement; those of later activations are derived
   bool operator==(const Tensor&) const = default;
 };
 
 struct Node {
-  // compute     every rank computes, on its own data
-  // redistribute  changes the placement along axes: a collective, or no communication. Inputs that
-  //               it does not write are needed on the way
-  // dispatch    sends rows to the ranks of their experts; combine returns the results, summed.
-  //             Its further inputs define the destinations, or the weights
-  // send        from a stage to the next one, in a pipeline's backward pass to the previous
-  //             one; between ranks that differ only in the stage
-  // broadcast   from a stage to all other stages
-  // sum_stages  each rank sums the tensor over its stages; missing tensors count as zero. The
-  //             result is partial along the stage axis. In a section of all stages
+  // compute      every rank computes on its own data
+  // redistribute changes the placement along axes: a collective, or no communication. Inputs
+  //              that it does not write are needed during the move
+  // dispatch     sends rows to the ranks of their experts; combine returns the results, summed.
+  //              Its further inputs define the destinations, or the weights
+  // send         from a stage to the next one, in a pipeline's backward pass to the previous
+  //              one; between ranks that differ only in the stage
+  // broadcast    from a stage to all other stages
+  // sum_stages   each rank sums the tensor over its stages; missing tensors count as zero. The
+  //              result is partial along the stage axis. In a section of all stages
   enum class Kind : std::uint8_t {
     compute,
     redistribute,
@@ -100,21 +100,22 @@ struct Node {
   // whole.
   std::vector<std::string> pointwise = {};
   std::vector<std::string> summed = {};
-  // The treatment of partial sums. none: inputs must be whole; each: linear in every single input,
-  // like a product; together: linear in all inputs at once, like a sum.
+  // How the node treats partial sums. none: inputs must be whole; each: linear in every single
+  // input, like a product; together: linear in all inputs at once, like a sum.
   enum class Linear : std::uint8_t { none, each, together };
   Linear linear = Linear::none;
   std::map<std::string, std::string> renamed =
-      {};            // dimensions of its inputs -> their names in its outputs
-  double flops = 0;  // per element of the product of all its dimensions
+      {};            // by dimension of its inputs: its name in the outputs
+  double flops = 0;  // per element of the product of all dimensions
 
-  double share = 1;  // share of these elements and bytes that exist: few tokens, many experts
+  double share = 1;  // share of these elements and bytes that exist, if few tokens meet many
+                     // experts
 
   // For all other kinds.
-  std::string axes = {};  // "tp", or several: "dp,cp"
+  std::string axes = {};  // such as "tp" or "dp,cp"
   Placement from = {};
   Placement to = {};
-  // Another method than a collective. ring: shards travel around the ring. ring_with: they travel
+  // A method other than a collective. ring: shards travel around the ring. ring_with: shards travel
   // in turns with the sums of the following ring_home, which travel until they reach their owner.
   // merge: partial attention results, weighted. first: one rank keeps the replicated data, and the
   // others get zeros.
@@ -125,24 +126,24 @@ struct Node {
 };
 
 // The work of a stage for one microbatch. A schedule without separate backward passes runs the two
-// in turn.
+// backward passes in sequence.
 enum class StagePass : std::uint8_t { none, forward, backward_input, backward_weight };
 
-inline constexpr int kAllStages = -1;  // each rank does it once, independently of its stages
+inline constexpr int kAllStages = -1;  // each rank executes it once, independently of its stages
 
 struct Section {
   std::string name = {};
   int stage = 0;
   StagePass pass = StagePass::none;
-  int first_layer = -1;  // -1: belongs to no layer
+  int first_layer = -1;  // -1: the section belongs to no layer
   int repeat = 1;        // number of equal layers
   std::vector<Node> nodes = {};
 };
 
 struct Step {
   std::string name = {};
-  std::string mesh = {};                            // as MeshShape::parse() takes it
-  std::string stage_axis = {};                      // "pp"; empty: one stage
+  std::string mesh = {};                            // in the syntax of MeshShape::parse()
+  std::string stage_axis = {};                      // such as "pp"; empty: one stage
   std::optional<pipeline::Pipeline> pipeline = {};  // its ranks are those of the stage axis
   std::vector<std::string> data_axes = {};          // axes that cut rows by sequence
   std::vector<std::string> context_axes = {};       // axes that cut rows by position
@@ -153,20 +154,20 @@ struct Step {
   struct Result {
     std::string tensor = {};
     Placements placement = {};
-    bool is_everywhere = false;  // on all stages; otherwise on those that have the tensor
+    bool is_everywhere = false;  // on all stages; otherwise only on those that have the tensor
   };
   std::vector<Result> results = {};  // required placements at the end
-  double memory_bytes = 0;           // limit per rank; 0: none stated
+  double memory_bytes = 0;           // limit per rank; 0: not specified
 
   const Dim* find_dim(std::string_view dim) const;
   const Tensor* find_tensor(std::string_view tensor) const;
 };
 
 bool has_name(const std::vector<std::string>& names, const std::string& name);
-// Returns the canonical name of a dimension; dimensions that are cut alike share one.
+// Returns the canonical name of a dimension: dimensions that are cut alike share one.
 std::string canonical(const Step& step, const std::string& dim);
 Placement placement_on(const Placements& placements, const std::string& axis);
-// Returns the single axes of a node.
+// Splits a node's axes into single ones.
 std::vector<std::string> axis_names(std::string_view axes);
 
 }  // namespace unisono::step

@@ -1,5 +1,5 @@
-// Steps of decoders: that they are right, what is said where they are not, what ranks call, what
-// they need.
+// Tests steps of decoders: that they are right, which errors are reported otherwise, and the calls
+// and the memory of ranks.
 #include <gtest/gtest.h>
 
 #include "step/calls.h"
@@ -25,7 +25,8 @@ planner::ModelShape small() {
           .tied = true};
 }
 
-// As DeepSeek-V2's, and as its smaller sister's, whose queries are not compressed.
+// Like the latent attention of DeepSeek-V2, or of DeepSeek-V2-Lite, which does not compress
+// queries.
 planner::ModelShape with_latents(double query_rank) {
   planner::ModelShape shape = small();
   shape.kv_heads = shape.heads;
@@ -155,7 +156,7 @@ TEST(StepVerify, SaysWhatIsWrong) {
 }
 
 TEST(StepVerify, MemoryIsThatOfThePlainSum) {
-  // By hand: weights of a layer, the ends, and keys and values of 16 tokens.
+  // Computed by hand: the weights of a layer, the ends, and keys and values of 16 tokens.
   const double layer = 72 + 72 + 72 * 72 * 2 + 2 * 24 * 72 + 3 * 72 * 160;
   const std::vector<Memory> alone = memory_of(make_decoder_step(small(), "tp=1", {.tokens = 16}));
   EXPECT_EQ(alone.front().weights, 2 * (3 * layer + 256 * 72 + 72));
@@ -191,7 +192,7 @@ double flops_of(const Step& step, std::string_view node) {
 }
 
 TEST(StepCalls, OfLatentsTakeWhatTheirProductsTake) {
-  constexpr double kHeads = 3 * 9;  // of three layers
+  constexpr double kHeads = 3 * 9;  // over three layers
   const planner::ModelShape shape = with_latents(24);
   const Step token = make_decoder_step(shape, "tp=1", {.context = 15});
   EXPECT_DOUBLE_EQ(flops_of(token, "query for latents"), 2 * kHeads * 8 * 16);

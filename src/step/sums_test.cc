@@ -1,9 +1,9 @@
-// The planner's figures are the sums over the nodes of a step: FLOPs, bytes by axis and weights of
-// one layer of each kind that a known model has, under every layout that both describe.
+// The planner's figures equal the sums over the nodes of a step: FLOPs, bytes by axis and weights
+// of one layer of each kind that a known model has, under every layout that both describe.
 //
-// Where they describe different layouts nothing is compared: with both tp and ep, a rank of the
-// planner has whole experts and sends its part of the rows, and one of a step has a part of each
-// expert and sends all rows.
+// Nothing is compared if they describe different layouts: with both tp and ep, a rank of the
+// planner has whole experts and sends its part of the rows, while a rank of a step has a part of
+// each expert and sends all rows.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -19,14 +19,14 @@
 namespace unisono::step {
 namespace {
 
-constexpr double kTokens = 12288;   // as many for each expert of every model
-constexpr double kLeast = 1e-9;     // of a figure: they may be rounded otherwise
-constexpr double kOfScores = 1e-3;  // one number more for each row and expert
+constexpr double kTokens = 12288;   // divides evenly among the experts of every model
+constexpr double kLeast = 1e-9;     // relative: figures may be rounded differently
+constexpr double kOfScores = 1e-3;  // relative: one more number for each row and expert
 
 struct Sums {
   double forward_flops = 0;
   double backward_flops = 0;
-  std::map<std::string, double> forward_bytes = {};  // that rank 0 sends, by axis
+  std::map<std::string, double> forward_bytes = {};  // sent by rank 0, by axis
   std::map<std::string, double> backward_bytes = {};
   double head_flops = 0;
   double weights = 0;
@@ -133,7 +133,7 @@ void compare(const planner::ModelShape& shape, const planner::Layout& layout) {
   }
 }
 
-// One layer of each kind.
+// Returns one layer of each kind.
 std::vector<planner::ModelShape> layers_of(const planner::ModelShape& shape) {
   std::vector<planner::ModelShape> all;
   for (int layer = 0; layer < shape.layers; ++layer) {
@@ -157,7 +157,7 @@ std::vector<planner::ModelShape> known_layers() {
       all.push_back(std::move(one));
     }
   }
-  // DeepSeek-V2-Lite does not compress its queries.
+  // A variant like DeepSeek-V2-Lite, which does not compress queries.
   all.push_back(planner::find_model("deepseek-v3").value());
   all.back().name = "deepseek-lite";
   all.back().layers = 1;

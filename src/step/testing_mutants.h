@@ -1,4 +1,4 @@
-// Checks that every node that moves data is needed in its exact form. For tests of training steps.
+// Checks that every node that moves data is necessary as it is. For tests of training steps.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,14 +20,14 @@ inline std::string text(const std::vector<Finding>& findings) {
 }
 
 // With stage 3 a layer's weights are gathered again for its backward pass. Without the second
-// gather they would still exist, and only cost memory.
+// gather they would still exist, and only occupy memory for longer.
 inline bool is_needed(const Section& section, const Node& node) {
   return !node.name.ends_with("weights gathered") || section.name == "embed" ||
          section.name == "forward" || section.name == "weights" ||
          section.name.starts_with("optimiser");
 }
 
-// Removes each node, and changes the placements of its outputs; returns the number of steps tried.
+// Removes each node, and changes the placements of its outputs. Returns the number of steps tried.
 inline int check_mutants(const Step& right, const std::string& what) {
   int mutants = 0;
   for (std::size_t s = 0; s < right.sections.size(); ++s) {

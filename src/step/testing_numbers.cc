@@ -43,7 +43,7 @@ Interpreter::Interpreter(const Step& step, const parallel::MeshShape& mesh)
 std::vector<Held> Interpreter::run() {
   for (const Section& section : step_.sections) {
     for (int i = 0; i < section.repeat; ++i) {
-      for (const Tensor& tensor : step_.tensors) {  // every layer has its own
+      for (const Tensor& tensor : step_.tensors) {  // one copy per layer
         if (tensor.is_layered) {
           for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
             ranks_[rank][tensor.name] = given_[rank].at(tensor.name);
@@ -74,7 +74,7 @@ std::size_t Interpreter::count(const Tensor& tensor) const {
   return all;
 }
 
-// Dimensions here are cut evenly along one axis alone.
+// Dimensions are divided evenly here, along one axis only.
 void Interpreter::cut(Values& values, const Tensor& tensor, const std::string& axis,
                       const Placement& placement, int rank) const {
   if (placement.kind != Placement::Kind::shard) {
@@ -141,8 +141,8 @@ Values Interpreter::moved(const Node& node, std::size_t i, const std::vector<Hel
   return all;
 }
 
-// Rows of all ranks are at every expert, and what experts give is added up: the choice of a router
-// would change which summands there are, not where they are added.
+// Treats the rows of all ranks as if every expert received them, and adds up the experts' results.
+// A router's choice would only change which summands exist, not where they are added.
 Values Interpreter::routed(const Node& node, const Values& all) const {
   const Tensor& written = *step_.find_tensor(node.writes.front());
   Node way{.reads = {node.reads.front()},
@@ -156,7 +156,8 @@ Values Interpreter::routed(const Node& node, const Values& all) const {
   return compute(way, written, {Held{{node.reads.front(), all}}}, 0);
 }
 
-// An element at a place. A dimension that is cut as another one goes with it.
+// Returns the element at a place. A dimension that is cut like another one follows that dimension's
+// index.
 double Interpreter::element(const std::string& name, const Values& values,
                             const Place& place) const {
   std::size_t at = 0;
@@ -183,13 +184,13 @@ void Interpreter::for_each(const std::vector<std::string>& dims, Place& place,
   place.erase(dims[i]);
 }
 
-// For each element of the result a sum over the summed dimensions of a term: of a product or a
-// sum of what is read, where that is linear; else of something that depends on all of the other
-// dimensions in no linear way.
+// Computes each element of the result as a sum of terms over the summed dimensions. If the node is
+// linear, a term is a product or a sum of the inputs. Otherwise it depends nonlinearly on all other
+// dimensions.
 Values Interpreter::compute(const Node& node, const Tensor& written,
                             const std::vector<Held>& before, int rank) const {
   const Held& mine = before[static_cast<std::size_t>(rank)];
-  std::vector<std::string> whole;  // neither pointwise nor summed
+  std::vector<std::string> whole;  // dimensions that are neither pointwise nor summed
   std::vector<std::string> summed;
   for (const std::string& read : node.reads) {
     for (const std::string& dim : step_.find_tensor(read)->dims) {
@@ -212,7 +213,7 @@ Values Interpreter::compute(const Node& node, const Tensor& written,
   return result;
 }
 
-// Query heads are added up for the key-value head that they share.
+// Sums query heads only for the key-value head that they share.
 bool Interpreter::is_together(const Place& place) const {
   return std::all_of(place.begin(), place.end(), [&](const auto& one) {
     const std::string& like = step_.find_dim(one.first)->like;
@@ -259,7 +260,7 @@ double Interpreter::term(const Node& node, const Held& mine, const Place& place,
       const double found = element(read, values, at);
       one += own.empty() || is_linear ? found : found * found;
     });
-    for (const std::string& dim : own) {  // the element itself, where the result has that place
+    for (const std::string& dim : own) {  // use the element itself if the result has its place
       if (!is_linear && place.contains(dim)) {
         one = element(read, values, place) / (1 + one);
         break;

@@ -11,15 +11,15 @@
 
 namespace unisono::step {
 
-using Values = std::vector<double>;  // of a whole tensor; NaN: missing
+using Values = std::vector<double>;  // elements of a whole tensor; NaN: missing
 using Held = std::map<std::string, Values>;
 
-// Limits: dimensions must be cut evenly, each along one axis; rings of gradients, and pipelines
+// Limits: dimensions must divide evenly, each along one axis; rings of gradients, and pipelines
 // with schedules, are not supported.
 class Interpreter {
  public:
   Interpreter(const Step& step, const parallel::MeshShape& mesh);
-  // Returns what every rank holds at the end. Throws std::out_of_range if a tensor is missing.
+  // Returns the data of every rank at the end. Throws std::out_of_range if a tensor is missing.
   std::vector<Held> run();
 
  private:

@@ -17,10 +17,10 @@
 namespace unisono::step {
 namespace {
 
-constexpr const char* kDataAxes = "rep,copy,dp,ep,cp,uly";  // that cut the rows
+constexpr const char* kDataAxes = "rep,copy,dp,ep,cp,uly";  // the axes that cut rows
 constexpr int kMostNumber = 65536;
 
-// Rows of a sequence that come to one expert, if each gets as many.
+// Returns the rows of a sequence per expert, for an even choice.
 double rows_of_expert(const TrainingParts& p) {
   return static_cast<double>(p.task.length) * p.shape.experts_per_token / p.shape.experts;
 }
@@ -36,7 +36,7 @@ void add_expert_dims(TrainingParts& p) {
   }
 }
 
-// Slots are whole, and what comes to an expert need not be.
+// The number of slots is rounded up, so set the share of them that is filled.
 void set_shares(TrainingParts& p) {
   Step& step = p.build.step();
   const double share = rows_of_expert(p) / std::ceil(rows_of_expert(p));
@@ -111,7 +111,8 @@ void add_inputs(TrainingParts& p) {
   p.build.element_bytes(p.task.element_bytes);
 }
 
-// All layers on every rank. With ZeRO 3 the weights of the next unit are gathered one ahead.
+// Puts all layers on every rank. With ZeRO 3 the weights of the next unit are gathered one unit
+// ahead.
 void make_whole(TrainingParts& p, Units& units) {
   const auto layers = static_cast<std::size_t>(p.shape.layers);
   p.build.section("embed", 0);
@@ -177,7 +178,7 @@ Step make(TrainingParts& p) {
   return p.build.take();
 }
 
-// "m=8"
+// Reads "m=8".
 bool read_number(std::string_view word, std::string_view key, int& number) {
   if (!word.starts_with(key)) {
     return false;

@@ -1,6 +1,6 @@
 // The training step of a decoder: forward pass, backward pass and optimiser. Layers have rotary or
 // other positions, and a feed-forward block that is plain, gated, or made of experts. Each axis of
-// the mesh splits something among its ranks:
+// the mesh shards a part of the work:
 //
 //   pp       layers, into the stages of a pipeline with a schedule of the catalogue
 //   rep, dp  sequences. ZeRO (Rajbhandari et al., 2020) shards the model state over dp, ep, cp and
@@ -22,7 +22,8 @@
 
 namespace unisono::step {
 
-// Parses "zero=3 sp vocab all_gather contiguous striped 1f1b m=8 v=2", in any order. Errors: usage.
+// Parses words such as "zero=3 sp vocab all_gather contiguous striped 1f1b m=8 v=2", in any order.
+// Errors: usage.
 TrainingTask parse_training(std::string_view words);
 
 // Errors: config for a mesh with other axes; usage for ep without experts, and for an impossible

@@ -1,9 +1,9 @@
-// Attention of a layer, how its queries, keys and values move, and its backward pass, which
+// The attention of a layer: the moves of its queries, keys and values, and its backward pass, which
 // computes scores again.
 //
-// With uly, places are cut outside and heads inside. With cp a query sees keys and values of other
-// places: they go around a ring, or are gathered. What attention leaves for its backward pass lies
-// as outside, and is moved in once more.
+// With uly, places are sharded outside of attention and heads inside. With cp a query sees keys and
+// values of other places, which travel around a ring or are gathered. Tensors kept for the backward
+// pass have the layout of outside, and are moved in a second time.
 #include "step/training_layer.h"
 
 namespace unisono::step {
@@ -13,8 +13,8 @@ using Names = Forward::Names;
 
 const Names kHeadRows = {"sequences", "places", "heads"};
 
-// Flops for each query and key of a head: so many products with keys, and so many with values, of
-// all of which the causal mask leaves half, and a window less.
+// Returns the flops for each query and key of a head: `by_keys` products with keys and `by_values`
+// products with values. The causal mask leaves half of them, a window less.
 double flops(const TrainingParts& p, int layer, double by_keys, double by_values) {
   const auto size = [&](const char* dim) {
     return static_cast<double>(p.build.step().find_dim(dim)->size);
@@ -28,7 +28,7 @@ Names attended(const TrainingParts& p) {
   return {"sequences", "places", "heads", p.value_dim()};
 }
 
-// From places cut outside of attention to heads cut inside, and back.
+// Moves a tensor from sharded places (outside of attention) to sharded heads (inside).
 std::string to_heads(Forward& f, const std::string& tensor, const std::string& made,
                      const char* heads = "heads") {
   return f.moved("to heads", tensor, made, "uly", shard("places"), shard(heads));
@@ -39,7 +39,8 @@ Names to_heads(Forward& f, const std::string& suffix) {
           to_heads(f, "v", "v" + suffix, "kv_heads")};
 }
 
-// Keys and values have places of their own: a query sees those of others.
+// Keys and values have a separate dimension for their places, because a query sees those of other
+// places.
 void see(Forward& f, const std::string& tensor, const std::string& made) {
   const Names dims = f.dims(tensor);
   f.make(made, {dims[0], "seen", dims[2], dims[3]});
@@ -65,7 +66,8 @@ void see(Forward& f, const Names& moved, const Names& made, const char* ring) {
   }
 }
 
-// From the gradient of "attended" to those of what attention read: it is read once more.
+// Adds the nodes from the gradient of "attended" to the gradients of attention's inputs; moves
+// these inputs a second time.
 void attend_backward(Backward& backward, int layer, const std::string& q,
                      const std::string& gradient) {
   const Forward& f = backward.forward();

@@ -1,4 +1,5 @@
-// The ends of a model that is trained: tokens become vectors, and vectors a loss and its gradient.
+// The ends of a model in training: the embedding of tokens, and the head that computes the loss and
+// its gradient.
 #include "step/training_layer.h"
 
 namespace unisono::step {
@@ -6,9 +7,11 @@ namespace {
 
 using Dims = std::vector<std::string>;
 
-constexpr const char* kGradientByHead = "d embedding by head";  // where one matrix is both
+constexpr const char* kGradientByHead = "d embedding by head";  // used if embedding and head share
+                                                                // one matrix
 
-// Tokens of this rank's rows; with sequence parallelism each rank of tp has some of them.
+// Returns the tokens of this rank's rows; with sequence parallelism each rank of tp has some of
+// them.
 std::string tokens_here(TrainingParts& p, const std::string& tokens) {
   if (!p.task.sequence || p.task.vocabulary) {
     return tokens;
@@ -38,7 +41,7 @@ void embed_backward(const Forward& f, const std::string& dx) {
   }
 }
 
-// Cross entropy of logits that are cut over the vocabulary: two small sums.
+// Adds the cross entropy of logits that are sharded over the vocabulary: two small sums.
 void losses(TrainingParts& p) {
   const Dims logits = {"sequences", "places", "vocabulary"};
   p.build.element_bytes(4);

@@ -1,5 +1,5 @@
-// The experts of a layer that is trained. The dimensions of what they get say how much of it there
-// is: as many rows of each sequence as come to one expert, were all chosen alike.
+// The experts of a layer in training. The dimensions of their input describe its size for an even
+// choice: each expert receives equally many rows of each sequence.
 #include "step/training_layer.h"
 
 namespace unisono::step {
@@ -9,8 +9,7 @@ using Names = Forward::Names;
 const Names kRouted = {"experts", "sequences", "slots", "width"};
 const Names kWeights = {"experts", "sequences", "slots"};
 
-// To experts, or back to the rows. Where one rank has all experts it brings rows into their order
-// itself.
+// Moves rows to the experts, or back. If one rank has all experts, it only reorders the rows.
 void move(Forward& f, Node::Kind kind, const std::string& name, const std::string& rows,
           const std::string& made, Names dims, double rows_sent) {
   const bool is_dispatch = kind == Node::Kind::dispatch;

@@ -1,4 +1,4 @@
-// Steps of training of models with experts, and of those whose head is their embedding.
+// Tests training steps of models with experts, and of models whose head is their embedding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr int kLength = 32;
 constexpr int kWidth = 64;
 constexpr int kExperts = 8;
 constexpr int kChosen = 2;
-constexpr int kHidden = 48;  // of an expert
+constexpr int kHidden = 48;  // width of an expert
 
 planner::ModelShape with_experts() {
   return {.name = "small",
@@ -110,10 +110,11 @@ TEST(TrainingExperts, NothingThatMovesMayBeLeftOut) {
   EXPECT_GT(mutants, repetitions(500));
 }
 
-// Rows go out and come back in each direction, and one number of each pair of a row and an expert.
+// In each direction, rows are sent and come back, and also one number per pair of a row and an
+// expert.
 TEST(TrainingExperts, SendWhatTheirRowsNeed) {
   const auto calls = calls_of(made(with_experts(), "dp=2,ep=4,tp=2", ""));
-  const double rows = kSequences / 8 * kLength;  // a rank's own, whatever tp is
+  const double rows = kSequences / 8 * kLength;  // the rank's own rows, for any tp
   const double layers = 2;
   std::map<std::string, double> bytes;
   std::map<std::string, int> times;
@@ -141,14 +142,14 @@ TEST(TrainingExperts, ComputeWhatWasChosen) {
         flops += is_of_expert ? call.flops : 0;
       }
     }
-    // Three matrices; forward, the gradients of inputs (of one are called by another name) and of
+    // Three matrices: forward, gradients of inputs (one of which has another name) and gradients of
     // weights.
     const double product = 2.0 * kSequences * kLength * kChosen * kWidth * kHidden;
     EXPECT_DOUBLE_EQ(flops, 2 * (3 + 1 + 3) * product) << mesh;
   }
 }
 
-// Weights of experts are cut along ep, and their gradients are summed over other axes alone.
+// Expert weights are sharded along ep, and their gradients are summed over the other axes only.
 TEST(TrainingExperts, AreNobodysReplicasAlongTheirAxis) {
   const auto weights = [](const std::string& mesh, const char* words) {
     return memory_of(made(with_experts(), mesh, words)).front().weights;
@@ -175,7 +176,7 @@ TEST(TrainingTied, IsRightUnderLayouts) {
     EXPECT_EQ(problem_of(step), "") << mesh << " " << words;
     EXPECT_EQ(text(verify(step)), "") << mesh << " " << words;
     EXPECT_EQ(step.find_tensor("output"), nullptr);
-    // Sharded weights are gathered a second time for the head, which saves memory alone.
+    // Sharded weights are gathered a second time for the head, which only saves memory.
     mutants += step.find_tensor("embedding stored") != nullptr ? 0 : check_mutants(step, mesh);
   }
   EXPECT_GT(mutants, 50);

@@ -1,4 +1,4 @@
-// Builds the queries, keys and values of a layer from the rows that attention takes.
+// Builds the queries, keys and values of a layer from the rows that enter attention.
 #include "step/training_layer.h"
 
 namespace unisono::step {
@@ -14,7 +14,7 @@ Names with(Names dims, const std::string& last) {
   return dims;
 }
 
-// Short rows, and a norm of them.
+// Adds the product that compresses rows, followed by a norm.
 std::string compress(Forward& f, const std::string& what, const std::string& dim) {
   const std::string low = "low " + what;
   f.product(what + " compressed", "attention in", what + " down", low, with(kRows, dim));

@@ -10,7 +10,7 @@ namespace unisono::step {
 
 Forward embed(TrainingParts& parts);
 Forward forward_layer(TrainingParts& parts, int layer);
-// The nodes from the last layer's output to the loss, and back to the output's gradient.
+// Adds the nodes from the last layer's output to the loss, and back to the output's gradient.
 void run_head(TrainingParts& parts);
 
 // Adds the backward pass of the embedding or a layer, from the gradient of its result.
@@ -21,16 +21,16 @@ inline const Forward::Names kLayerRows = {"sequences", "places", "width"};
 inline const Forward::Names kQueries = {"sequences", "places", "heads", "dim"};
 inline const Forward::Names kKeys = {"sequences", "places", "kv_heads", "dim"};
 
-// From "attention in" to "q", "k" and "v".
+// Adds the nodes from "attention in" to "q", "k" and "v".
 void plain_heads(Forward& layer);
-// Heads of compressed keys and values (DeepSeek-V2, 2024): the short rows from which they are
-// expanded enter and leave the region that tp cuts; the compression happens before it.
+// Like plain_heads(), for compressed keys and values (DeepSeek-V2, 2024): the short rows enter and
+// leave the region that tp divides, where they are expanded; they are compressed before it.
 void latent_heads(Forward& layer);
-// From these to "attended", with the layer's kind of attention.
+// Adds the nodes from "q", "k" and "v" to "attended", with the layer's kind of attention.
 void attend(Forward& layer, int number);
 
-// Up, optionally gate, an activation, and down, from `in` to `out`. `kind` precedes the names of
-// all tensors of this part.
+// The product up, optionally gate, an activation, and the product down, from `in` to `out`. `kind`
+// precedes the names of all tensors of this part.
 struct Gated {
   std::string kind = {};
   std::string in = {};
@@ -39,9 +39,9 @@ struct Gated {
   std::string hidden = {};
 };
 void gated_part(Forward& layer, const Gated& part);
-// From "inner in" to "z". Rows are sent to the ranks of the experts that the router chose; the
-// results, weighted by their scores, are sent back and summed (Shazeer et al., 2017; Lepikhin et
-// al., 2020). Scores exist only for the chosen experts, and no row is dropped.
+// Adds the nodes from "inner in" to "z". Rows are sent to the ranks of the experts that the router
+// chose; the results, weighted by their scores, are sent back and summed (Shazeer et al., 2017;
+// Lepikhin et al., 2020). Scores exist only for the chosen experts, and no row is dropped.
 void experts_part(Forward& layer);
 
 }  // namespace unisono::step

@@ -1,5 +1,5 @@
-// Steps of training are run on numbers, as those of answers are: what they leave of each weight
-// must be what one process leaves.
+// Runs training steps on numbers, like numbers_test.cc: each weight must end with the value that
+// one process computes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -46,7 +46,7 @@ Step tiny_training(const planner::ModelShape& shape, const char* mesh, const cha
   return make_training_step(shape, mesh, task);
 }
 
-// "" where all ranks have what one process has of every weight, and of the loss.
+// Returns "" if all ranks have one process's values of every weight and of the loss.
 std::string difference_of(const Step& step, const Held& wanted) {
   const auto mesh = parallel::MeshShape::parse(step.mesh);
   const std::vector<Held> all = Interpreter(step, mesh).run();

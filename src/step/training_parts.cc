@@ -8,7 +8,8 @@ namespace {
 
 constexpr const char* kExpertHidden = "expert_hidden";
 
-// Up, perhaps gate, and down. Those of experts are cut among the ranks of ep besides.
+// Returns the weights of up, optionally gate, and down. Those of experts are also sharded over the
+// ranks of ep.
 std::vector<UnitWeight> inner_weights(bool is_gated, const std::string& prefix,
                                       const std::string& hidden) {
   std::vector<UnitWeight> all;
@@ -64,7 +65,7 @@ std::vector<UnitWeight> TrainingParts::attention(const std::string& prefix) cons
   return {matrix("query", {"heads", "dim", "width"}, "heads"), key, value};
 }
 
-// The compressing matrices are replicated over tp, and the expanding ones are cut by heads.
+// The compressing matrices are replicated over tp; the expanding ones are sharded by heads.
 std::vector<UnitWeight> TrainingParts::latent_attention(const std::string& prefix) const {
   std::vector<UnitWeight> all;
   const auto down = [&](const char* name, const char* to) {
@@ -113,7 +114,8 @@ std::vector<UnitWeight> TrainingParts::layer(int number) const {
     add("", "hidden");
     return all;
   }
-  // Each rank of tp has a summand of what experts give, and so of the gradient of their scores.
+  // Each rank of tp has a summand of the experts' results, and therefore of the gradient of their
+  // scores.
   all.push_back({.name = prefix + "router", .dims = {"experts", "width"}, .is_summed = true});
   add("expert ", kExpertHidden);
   if (shape.shared_ffn > 0) {

@@ -1,4 +1,4 @@
-// The common state of the parts of a training step: names, and the ways in which tensors move.
+// The common state of the parts of a training step: names, and how tensors move.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@
 
 namespace unisono::step {
 
-// A scalar that ranks sum exactly takes more words than one.
+// A scalar that ranks sum exactly takes several words.
 inline constexpr double kExactSumBytes = 8.0 * ExactSum::kWords;
 
 // A weight of a unit (the embedding, a layer, the head), which ZeRO gathers and reduces together.
 struct UnitWeight {
   std::string name = {};
   std::vector<std::string> dims = {};
-  std::string cut = {};           // the dimension that tp cuts; empty: none
+  std::string cut = {};           // dimension that tp shards; empty: none
   bool is_summed = false;         // its gradient is partial over tp
-  bool is_of_expert = false;      // cut over ep, along which other weights are data-parallel
-  std::string sharded = "width";  // the dimension that ZeRO cuts
+  bool is_of_expert = false;      // sharded over ep, along which other weights are data-parallel
+  std::string sharded = "width";  // dimension that ZeRO shards
 };
 
 class TrainingParts {
@@ -33,11 +33,11 @@ class TrainingParts {
   const TrainingTask& task;
   StepBuilder build;
   std::vector<std::string> rows = {"sequences", "places"};
-  // Several ranks of tp use one key-value head, whose weights are replicated on all of them.
+  // Several ranks of tp share a key-value head, whose weights are replicated on all of them.
   bool shares_keys = false;
 
-  // The sequences in one pass over all stages: all sequences, or with a pipeline one microbatch of
-  // each chain.
+  // Returns the sequences in one pass over all stages: all sequences, or, with a pipeline, one
+  // microbatch of each chain.
   std::size_t sequences() const;
   std::vector<UnitWeight> embedding() const;
   bool is_expert_layer(int layer) const { return shape.kind(layer).has_experts; }

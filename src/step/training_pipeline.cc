@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kEverywhere = "pp,rep,copy,dp,ep,cp,uly,tp";
 
-// A place in the chain, and the layers and units that lie there: the first one has the embedding,
-// the last one the head. Where there are more places than layers, some hand on what they get.
+// A place in the chain, with its layers and units: the first place also has the embedding, the last
+// one the head. If there are more places than layers, some places only forward their input.
 class Place {
  public:
   Place(const TrainingParts& parts, int number, int places)
@@ -174,7 +174,7 @@ class Passes {
   Units& units_;
   std::vector<pipeline::Chain> chains_;
   int places_;
-  std::map<int, Forward> passes_;  // of layers, and before them of the embedding
+  std::map<int, Forward> passes_;  // by layer number; -1: the embedding
 };
 
 }  // namespace

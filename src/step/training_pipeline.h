@@ -1,4 +1,4 @@
-// A training step whose layers are cut into the stages of a pipeline.
+// Builds a training step whose layers are divided into the stages of a pipeline.
 #pragma once
 
 #include "step/training_units.h"

@@ -1,5 +1,5 @@
-// Steps of training: right under layouts of all axes, and wrong once something that moves is left
-// out or moved otherwise.
+// Tests training steps: they are right under layouts of all axes, and wrong if a node that moves
+// data is removed or changed.
 #include "step/training.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,8 @@ planner::ModelShape small_shape(bool is_gated) {
           .vocabulary = 64};
 }
 
-// As DeepSeek-V2's, and as its smaller sister's, whose queries are not compressed.
+// Like the latent attention of DeepSeek-V2, or of DeepSeek-V2-Lite, which does not compress
+// queries.
 planner::ModelShape shape_with_latents(double query_rank) {
   planner::ModelShape shape = small_shape(true);
   shape.latent = {
@@ -120,7 +121,8 @@ TEST(TrainingLatent, TakesTheFlopsOfItsWeightsAndOfAttention) {
   }
   constexpr double kStepTokens = 8 * 32;
   const double weights = 2 * (planner::mixer_weights(shape, {}) + 3 * 64 * 128) + 64 * 64;
-  // Scores come twice, their gradients and those of queries, keys and values once; half is masked.
+  // Scores are computed twice, their gradients and those of queries, keys and values once. Half of
+  // the products is masked.
   const double attention = 2 * 8 * kStepTokens * 32 * (4 * (8 + 4) + 3 * 12);
   EXPECT_DOUBLE_EQ(flops, 6 * kStepTokens * weights + attention);
 }
@@ -137,7 +139,7 @@ TEST(TrainingLatent, NothingThatMovesMayBeLeftOut) {
   EXPECT_GT(mutants, repetitions(100));
 }
 
-// A ring has two halves, out and home: neither half is correct alone.
+// A ring has two halves, out and home, and neither is correct without the other.
 TEST(Training, RingsGoOutAndComeHomeInPairs) {
   const Step right = made({.mesh = "cp=2,tp=2", .words = ""});
   const auto first_of = [&](const auto& change) {
@@ -177,7 +179,7 @@ TEST(Training, RingsGoOutAndComeHomeInPairs) {
               }
             }),
             not_out);
-  // Two go out, one comes home.
+  // Two rings go out, and only one comes home.
   EXPECT_EQ(first_of([&](Step&, Section& section) {
               Node& node = by(section, "ring_with");
               Node half = node;
@@ -193,7 +195,7 @@ TEST(Training, RingsGoOutAndComeHomeInPairs) {
 TEST(Training, TakesWhatTheStagesOfZeroTake) {
   const auto bytes = [](const char* words) {
     const Memory memory = memory_of(made({.mesh = "dp=4", .words = words})).front();
-    return memory.weights;  // of the optimiser, too
+    return memory.weights;  // the optimiser's states included
   };
   const double whole = bytes("") / 3;  // a weight, its mean and its variance
   EXPECT_DOUBLE_EQ(bytes("zero=1"), 1.5 * whole);
@@ -201,7 +203,8 @@ TEST(Training, TakesWhatTheStagesOfZeroTake) {
   EXPECT_DOUBLE_EQ(bytes("zero=3"), 0.75 * whole);
 }
 
-// Weights that were gathered for the forward pass are gone until the backward pass has its own.
+// Weights that were gathered for the forward pass are freed until the backward pass gathers them
+// again.
 TEST(Training, GatheredWeightsAreNotHeldInBetween) {
   const Step step = made({.mesh = "dp=4", .words = "zero=3"});
   Step kept = step;
@@ -276,7 +279,7 @@ TEST(TrainingPipeline, WhatCannotBeAPassIsAProblem) {
   EXPECT_NE(problem([&](Step& step) { step.stage_axis = ""; }), "");
 }
 
-// GPipe holds all microbatches, 1F1B as many as there are stages behind.
+// GPipe holds all microbatches; 1F1B holds as many as the number of remaining stages.
 TEST(TrainingPipeline, HoldsTheMicrobatchesThatAreUnderWay) {
   const auto bytes = [](const std::string& words, std::size_t sequences) {
     return memory_of(made({.mesh = "pp=2", .words = words.c_str()}, false, sequences))
@@ -298,7 +301,8 @@ double simulated_us(const Step& step) {
   return network_model::simulate(*workload.value, cost::Parameters{.alpha_s = 1e-7}).total_us;
 }
 
-// Four stages share two layers, so that one computes nothing: what it hands on it has to get first.
+// Four stages share two layers, so one stage computes nothing. It must receive its input before it
+// forwards it.
 TEST(TrainingPipeline, AStageThatComputesNothingWaitsForWhatItHandsOn) {
   const Step step = made({.mesh = "pp=4", .words = "gpipe m=1"});
   const auto workload = network_model::parse_workload_json(
@@ -306,12 +310,12 @@ TEST(TrainingPipeline, AStageThatComputesNothingWaitsForWhatItHandsOn) {
   ASSERT_TRUE(workload) << workload.message;
   constexpr double kMessageUs = 1e6;
   const cost::Parameters flat{.alpha_s = kMessageUs * 1e-6};
-  // Three messages forward, three back; then the norm and the loss go around a ring of four, twice
-  // three messages each.
+  // Three messages forward and three back. Then the norm and the loss each go around a ring of
+  // four, in six messages.
   EXPECT_NEAR(network_model::simulate(*workload.value, flat).total_us / kMessageUs, 6 + 12, 0.1);
 }
 
-// Checks the properties that the papers give for their schedules: the bubble of one order, of
+// Checks the properties that the papers state for their schedules: the bubble of one order, of
 // overlapping orders, and of those that fill the bubble with weight gradients.
 TEST(TrainingPipeline, IsPlayedInTheOrderOfItsSchedule) {
   const auto us = [](const std::string& words) {

@@ -6,8 +6,8 @@ namespace unisono::step {
 namespace {
 
 using Names = std::vector<std::string>;
-// The axes over which ZeRO shards, which are those that cut sequences or positions. Experts are cut
-// along ep.
+// The axes over which ZeRO shards: those that cut sequences or positions. Experts are sharded along
+// ep.
 constexpr const char* kShardAxes = "copy,dp,ep,cp,uly";
 constexpr const char* kExpertShardAxes = "copy,dp,cp,uly";
 
@@ -22,7 +22,7 @@ Placements over_shards(const UnitWeight& weight, Placements placement) {
   return placement;
 }
 
-// A shard of whatever dimension a weight is cut by.
+// Changes the dimension of a shard.
 Placement along(const Placement& placement, const std::string& dim) {
   return placement.kind == Placement::Kind::shard ? shard(dim) : placement;
 }

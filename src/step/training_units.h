@@ -1,5 +1,5 @@
-// The units of a model in training (the embedding, each layer, the head): their gathering and
-// reduction by ZeRO, and the optimiser.
+// The units of a model in training (the embedding, each layer, the head): how ZeRO gathers and
+// reduces them, and the optimiser.
 #pragma once
 
 #include <cstddef>
@@ -15,26 +15,26 @@ inline constexpr const char* kNorm = "norm of gradients";
 
 class Units {
  public:
-  // Adds the weights and the optimiser's states. The parts must outlive it.
+  // Adds the weights and the optimiser's states. `parts` must outlive it.
   explicit Units(TrainingParts& parts);
   std::size_t last() const { return all_.size() - 1; }
 
   // With stage 3, gathers the weights of a unit.
   void gather(std::size_t unit);
-  // Sums gradients that are partial over tp, and those of data-parallel ranks.
+  // Sums gradients that are partial over tp, and the gradients of data-parallel ranks.
   void reduce(std::size_t unit);
-  // Adds the squares of the gradients of units begin to end - 1 to `sum`, for the norm by which
-  // gradients are clipped. Gradients replicated on several ranks count once.
+  // Adds the squared gradients of units begin to end - 1 to `sum`, for the norm by which gradients
+  // are clipped. Gradients replicated on several ranks count once.
   void add_squares(std::size_t begin, std::size_t end, int stage, const std::string& sum);
-  // Adds up the norm's summands over ZeRO's axes, and over `axes` in a node of this name.
+  // Sums the norm's summands over ZeRO's axes, and over `axes` in a node with this name.
   void sum_norm(const std::string& name, const std::string& axes);
   void update(std::size_t begin, std::size_t end, int stage);
 
  private:
   using Names = std::vector<std::string>;
 
-  // Expert weights are sharded over other axes than the other weights of a unit, and some by
-  // another dimension, so they move separately. A shard has the dimension of the weight.
+  // Expert weights are sharded over other axes than the other weights of a unit, and some along
+  // another dimension, so they move separately. A shard keeps the dimensions of the weight.
   using NameOf = std::function<std::string(const UnitWeight&)>;
   void move(const std::string& node, std::size_t unit, const NameOf& read, const NameOf& written,
             Placement from, Placement to);

@@ -38,7 +38,8 @@ Backward::Backward(const Forward& forward, Weights when)
   }
 }
 
-// Weights have gradients of their own, and what says where rows go has none.
+// Excludes the weight, which has a separate gradient, and inputs that only define destinations,
+// which have none.
 Names Backward::inputs_of(const Recorded& recorded) {
   Names inputs = recorded.node.reads;
   if (recorded.node.kind != Node::Kind::compute) {
@@ -71,7 +72,7 @@ void Backward::weights() {
   }
 }
 
-// Runs of nodes of which none depends on another one.
+// Returns runs of nodes that do not depend on each other.
 std::vector<std::vector<const Recorded*>> Backward::groups() const {
   std::vector<std::vector<const Recorded*>> all;
   Names read;
@@ -113,7 +114,7 @@ std::string Backward::make(const std::string& node, const std::string& tensor) {
   return made;
 }
 
-// The sum of the gradients of a tensor, or the only one itself; empty: there is none.
+// Returns the sum of a tensor's gradients, or its only gradient; empty if there is none.
 std::string Backward::total(const std::string& tensor) {
   const auto found = summands_.find(tensor);
   if (found == summands_.end()) {
@@ -166,8 +167,8 @@ void Backward::product(const Recorded& recorded, const std::string& gradient) {
   }
 }
 
-// Added up over those dimensions of the rows that the weight does not have. Where a rank has a part
-// of it alone, rows of others are zeros: a summand.
+// Sums over the dimensions of the rows that the weight lacks. If a rank holds only a part of such a
+// dimension, its result is a summand.
 void Backward::weight_gradient(const Recorded& recorded, const std::string& gradient) {
   const std::string& x = recorded.node.reads[0];
   const Names all = dims(recorded.weight);
@@ -189,7 +190,8 @@ void Backward::weight_gradient(const Recorded& recorded, const std::string& grad
   build_.compute(std::move(node));
 }
 
-// The derivative follows from what the node read, or from its result, in which it is then linear.
+// The derivative follows from the node's inputs, or from its result; in the latter case it is
+// linear.
 void Backward::pointwise(const Recorded& recorded, const std::string& gradient) {
   const Node& node = recorded.node;
   for (const std::string& input : inputs_of(recorded)) {
@@ -212,7 +214,7 @@ void Backward::pointwise(const Recorded& recorded, const std::string& gradient) 
   }
 }
 
-// The gradient times all other factors.
+// Multiplies the gradient by all other factors.
 void Backward::each(const Recorded& recorded, const std::string& gradient) {
   const Node& node = recorded.node;
   for (const std::string& input : node.reads) {
@@ -229,8 +231,8 @@ void Backward::each(const Recorded& recorded, const std::string& gradient) {
   }
 }
 
-// Summands have the gradient of their sum. Those that are joined take their part of it, and one
-// that several have the sum of these.
+// Summands have the gradient of their sum. An input with other dimensions takes its part of the
+// gradient, or sums the gradient over the dimensions that it lacks.
 void Backward::together(const Recorded& recorded, const std::string& gradient) {
   const Node& node = recorded.node;
   for (const std::string& input : node.reads) {
@@ -247,7 +249,8 @@ void Backward::together(const Recorded& recorded, const std::string& gradient) {
   }
 }
 
-// The same way back: names of dimensions are changed, or rows go to other ranks.
+// Adds the node in the opposite direction: renames dimensions back, or sends rows back to their
+// ranks.
 void Backward::other_way(const Recorded& recorded, const std::string& gradient) {
   Node node = recorded.node;
   node.name = "d " + node.name;
@@ -270,8 +273,8 @@ void Backward::other_way(const Recorded& recorded, const std::string& gradient) 
   build_.add(std::move(node));
 }
 
-// A tensor that was only moved in place has its gradient moved in place, unless others have it,
-// too.
+// If a tensor was only moved in place, its gradient is moved in place too, unless others also use
+// the gradient.
 void Backward::redistribute(const Recorded& recorded, const Names& gradients) {
   using Kind = Placement::Kind;
   const Node& node = recorded.node;

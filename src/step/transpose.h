@@ -33,11 +33,11 @@ class Backward {
   explicit Backward(const Forward& forward, Weights when = Weights::behind);
   const Forward& forward() const { return forward_; }
 
-  // Sets the gradient from which the pass starts. Both names are those of the step.
+  // Sets the gradient from which the pass starts. Both names are names in the step.
   void start(const std::string& tensor, const std::string& gradient) {
     summands_[tensor].push_back(gradient);
   }
-  // Names the gradient of a weight that also has another gradient.
+  // Sets the name of a weight's gradient, for a weight that also has another gradient.
   void call_weight(const std::string& weight, const std::string& gradient) {
     called_[weight] = gradient;
   }
@@ -73,9 +73,13 @@ class Backward {
   Weights when_;
   std::map<std::string, Names> summands_;
   std::map<std::string, std::string> called_;
-  std::map<std::string, int> version_;               // version of a tensor that is moved in place
-  std::map<std::pair<std::string, int>, int> uses_;  // number of nodes that read it
-  std::vector<std::pair<const Recorded*, std::string>> weights_;  // with their gradients
+  std::map<std::string, int> version_;               // by tensor: version of a tensor that is moved
+                                                     // in place
+  std::map<std::pair<std::string, int>, int> uses_;  // by tensor and version: number of nodes that
+                                                     // read it
+  std::vector<std::pair<const Recorded*, std::string>> weights_;  // products whose weight gradients
+                                                                  // are still due, with their
+                                                                  // gradients
 };
 
 }  // namespace unisono::step

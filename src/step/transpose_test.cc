@@ -1,6 +1,5 @@
-// Backward passes that are derived: node for node what transposition says, in a part that has one
-// of each kind. That layers are right as a whole is what training_test.cc and
-// training_numbers_test.cc say.
+// Checks derived backward passes node for node, in a part that has one node of each kind.
+// training_test.cc and training_numbers_test.cc check whole layers.
 #include "step/transpose.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +17,7 @@ std::string list(const std::vector<std::string>& names) {
   return text;
 }
 
-// "name: reads -> writes", and how it moves or computes.
+// Returns "name: reads -> writes", with how it moves or computes.
 std::string text_of(const Node& node) {
   std::string text = node.name + ": " + list(node.reads) + " -> " + list(node.writes);
   if (node.kind == Node::Kind::dispatch || node.kind == Node::Kind::combine) {
@@ -52,7 +51,7 @@ class Transposed : public testing::Test {
     return {"sequences", "places", last};
   }
 
-  // The pass that takes the gradient of the tensor to those of all others.
+  // Returns the pass from the tensor's gradient to all other gradients.
   std::string backward(const std::string& from) {
     parts.build.section("backward", 0);
     parts.activation("d " + from, f.dims(from));

@@ -45,8 +45,7 @@ void check_results(const Step& step, const StepRanks& ranks, const std::vector<S
   }
 }
 
-// Finds tensors that are written but never read, which are parts of the model that do not affect
-// its results.
+// Finds tensors that are written but never read: parts of the model that do not affect its results.
 class Unread {
  public:
   Unread(const Step& step, const StepRanks& ranks) : step_(step), ranks_(ranks) {}
@@ -58,14 +57,15 @@ class Unread {
       waiting_.erase({kAllStages, read});
     }
     if (node.kind == Node::Kind::broadcast || node.kind == Node::Kind::sum_stages) {
-      return;  // some stages may only want it in the end
+      return;  // some stages may need it only at the end
     }
     for (const std::string& written : node.writes) {
       if (step_.find_tensor(written)->kind != Tensor::Kind::activation) {
         continue;
       }
       const bool is_sent = node.kind == Node::Kind::send;
-      const bool is_of_all = visit.section.stage == kAllStages;  // one that reads it is enough
+      const bool is_of_all = visit.section.stage == kAllStages;  // one stage that reads it is
+                                                                 // enough
       const std::pair place(is_sent     ? ranks_.sends_to(visit.section)
                             : is_of_all ? kAllStages
                                         : visit.stage,
@@ -97,8 +97,8 @@ class Unread {
   std::vector<Finding> findings_;
 };
 
-// Parts that go out with a ring_with take turns with the sums of the ring_home that follows in its
-// section, which are as large.
+// Checks that parts that leave with a ring_with take turns with the sums of the next ring_home in
+// the section, which must be equally large.
 class Rings {
  public:
   Rings(const Step& step, const StepRanks& ranks, std::vector<Finding>& findings)
@@ -150,7 +150,7 @@ class Rings {
   std::vector<Finding>& findings_;
 };
 
-// The same mistake of several layers, or of several tensors that a node writes, is one.
+// Reports the same error in several layers, or in several tensors of one node, only once.
 void remove_repeats(std::vector<Finding>& findings) {
   std::set<std::string> seen;
   std::erase_if(findings,
@@ -158,7 +158,7 @@ void remove_repeats(std::vector<Finding>& findings) {
   findings.resize(std::min(findings.size(), kMostFindings));
 }
 
-// Adds the findings of the pipeline's own proof.
+// Adds the findings of the pipeline's verification.
 void check_order(const Step& step, std::vector<Finding>& findings) {
   if (step.pipeline) {
     for (pipeline::Finding& finding : pipeline::verify(*step.pipeline).findings) {
@@ -173,7 +173,7 @@ std::vector<Finding> verify(const Step& step) {
   const StepRanks ranks(step);
   std::vector<Finding> findings;
   check_order(step, findings);
-  // Placements between layers settle after two layers; a third would show if they did not.
+  // Placements between layers settle after two layers; a third one would reveal if they did not.
   constexpr int kLayers = 3;
   Unread unread(step, ranks);
   const std::vector<State> states =

@@ -5,7 +5,8 @@
 namespace unisono::step {
 namespace {
 
-// Weights, caches and inputs lie where they are used; activations are made.
+// Weights, caches and inputs exist from the beginning where they are used; activations are
+// computed.
 State state_at_first(const Step& step) {
   State state;
   for (const Tensor& tensor : step.tensors) {
@@ -96,7 +97,7 @@ class Walk {
     }
   }
 
-  // Stages that have a summand must have it alike; those that have none add nothing.
+  // Stages that have a summand must have it with equal placements; stages without one add nothing.
   void sum_stages(const Section& section, const Node& node) {
     std::vector<State> before;
     for (const State& one : states_) {

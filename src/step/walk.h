@@ -1,5 +1,5 @@
 // Walks through a step as its ranks do. With a pipeline, one microbatch of each chain represents
-// all.
+// all microbatches.
 #pragma once
 
 #include <functional>
@@ -12,9 +12,9 @@ namespace unisono::step {
 struct Visit {
   const Section& section;
   int stage = 0;   // in a section of all stages: each stage in turn
-  int layer = -1;  // -1: belongs to no layer
+  int layer = -1;  // -1: no layer
   const Node& node;
-  const State& before;  // state of the stage for the tensors of the node
+  const State& before;  // state of the stage for the node's tensors
   const State& after;
 };
 

@@ -35,9 +35,8 @@ class Writer {
         ranks_(static_cast<int>(calls_.size())),
         rates_(planner::rates_of(device, precision)) {}
 
-  // A call that several ranks share is written when the first of these ranks reaches it. The items
-  // of each rank keep their order, so that rank waits until the others have written their earlier
-  // items.
+  // Writes a shared call when the first of its ranks reaches it. The items of each rank keep their
+  // order, so that rank waits until the others have written their earlier items.
   std::string write() {
     out_ = "{\"format\": " + json_string(network_model::kWorkloadFormat) +
            ", \"ranks\": " + std::to_string(ranks_) + ",\n \"items\": [";
@@ -53,7 +52,7 @@ class Writer {
   }
 
  private:
-  using Taken = std::tuple<int, int, bool>;  // by a stage, of a microbatch, forward or backward
+  using Taken = std::tuple<int, int, bool>;  // stage, microbatch, and whether it is forward
   using Awaited = std::map<Taken, std::string>;
 
   const Call* head(int rank) const {
@@ -80,8 +79,8 @@ class Writer {
     return has_moved;
   }
 
-  // Writes one item for the computation between two calls. Ranks that compute the same for the same
-  // time, and have reached this point, share it.
+  // Writes one item for the computation between two calls. Ranks that compute equally long, and
+  // have reached this point, share the item.
   void compute(int rank) {
     const Computing mine = computing(rank);
     std::vector<int> group;
@@ -101,7 +100,7 @@ class Writer {
     std::string name = {};
     bool operator==(const Computing&) const = default;
   };
-  // From where the rank is to its next call.
+  // Returns the computation from the rank's current position to its next call.
   Computing computing(int rank) const {
     const std::vector<Call>& calls = calls_[static_cast<std::size_t>(rank)];
     Computing all;
@@ -137,7 +136,7 @@ class Writer {
     return true;
   }
 
-  // The receiver of a ring has posted its receive, so it need not stand before it.
+  // A receiver in a ring has already posted its receive, so its next send may be written first.
   bool transfer(int rank, const Call& call) {
     if (call.what == "send") {
       operation(call, {rank, call.peer}, "broadcast", "binomial", call.bytes);
@@ -159,8 +158,9 @@ class Writer {
     return false;
   }
 
-  // A message of a pipeline, in a stream of the stage and direction that it has, so that it holds
-  // up nothing beside it: it leaves behind its pass, and the pass that takes it begins behind it.
+  // Returns true for a message of a pipeline. It is written into a stream per stage and direction,
+  // so that it delays nothing else: it leaves after its pass, and the pass that uses it begins
+  // after it arrives.
   static bool is_message(const Call& call) {
     return call.action && (is_send(call.action->kind) || is_receive(call.action->kind));
   }
@@ -209,7 +209,7 @@ class Writer {
     return awaited(rank) != awaited_[static_cast<std::size_t>(rank)].end();
   }
 
-  // Returns whether the input of the pass has been sent.
+  // Returns true if the input of the pass has been sent.
   bool begins(int rank) {
     if (!is_waiting(rank)) {
       return true;
@@ -253,8 +253,8 @@ class Writer {
   network_model::DeviceRates rates_;
   std::vector<std::size_t> next_;
   std::map<std::pair<int, int>, int> under_way_;
-  std::vector<Awaited> awaited_;                // of each rank
-  std::set<std::pair<int, std::string>> sent_;  // to a rank
+  std::vector<Awaited> awaited_;                // by rank
+  std::set<std::pair<int, std::string>> sent_;  // receiving rank and name
   std::string out_;
   bool is_first_ = true;
 };

@@ -5,12 +5,12 @@
 namespace unisono::step {
 namespace {
 
-// Objects and lists, with commas between what is there.
+// Writes objects and lists, with commas between their elements.
 class Text {
  public:
   Text& key(std::string_view name) {
     part(json_string(name) + ": ");
-    is_first_ = true;  // the value that follows
+    is_first_ = true;  // no comma before the following value
     return *this;
   }
   void part(const std::string& text) {
@@ -209,7 +209,7 @@ std::string to_json(const Step& step) {
   }
   if (step.pipeline) {
     std::string text = pipeline::to_json(*step.pipeline);
-    text.pop_back();  // the end of its last line
+    text.pop_back();  // the line break after the last line
     out.line(" ");
     out.key("pipeline").part(text);
     out.line(" ");
