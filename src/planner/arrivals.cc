@@ -14,12 +14,12 @@ namespace {
 
 constexpr int kLeastRequests = 8'000;
 constexpr int kLeastForgotten = 1'000;
-constexpr int kForgottenTimes = 4;  // as many answers as are under way
+constexpr int kForgottenTimes = 4;  // multiple of the answers in progress
 constexpr std::uint64_t kSeed = 2026;
 
 struct Answer {
-  double started = 0;    // at the end of its prompt
-  double last_step = 0;  // counted from the first step of the play
+  double started = 0;    // when its prompt had been read
+  double last_step = 0;  // number of the step that ends it, counted from the start
 };
 
 class Arrivals {
@@ -35,7 +35,7 @@ class Arrivals {
   }
 
  private:
-  // The library's distributions differ from one standard library to the next.
+  // Standard libraries differ in their distributions, so the draw is made here.
   void advance() {
     constexpr int kUnused = 11;
     const double uniform = static_cast<double>(random_() >> kUnused) * 0x1p-53;
@@ -74,14 +74,14 @@ Waits play_arrivals(const RequestServer& server, double per_s) {
   const int forgotten = std::max(kLeastForgotten, kForgottenTimes * server.at_once);
   const int requests = forgotten + std::max(kLeastRequests, 2 * kForgottenTimes * server.at_once);
   Arrivals arrivals(per_s);
-  std::deque<double> waiting;    // since when
-  std::deque<Answer> answering;  // which end in this order, as all are of one length
+  std::deque<double> waiting;    // arrival times of the waiting requests
+  std::deque<Answer> answering;  // sorted by end, because all answers have equal length
   std::vector<double> first_token_s;
   std::vector<double> token_s;
   double now = 0;
   double steps = 0;
   double counted_from = 0;
-  double answer_seconds = 0;  // since then
+  double answer_seconds = 0;  // sum over the answers, since counted_from
   const auto pass = [&](double seconds) {
     answer_seconds += seconds * static_cast<double>(answering.size());
     now += seconds;
@@ -107,7 +107,7 @@ Waits play_arrivals(const RequestServer& server, double per_s) {
     } else if (answering.empty()) {
       now = arrivals.next();
     } else {
-      // Steps until an answer ends, or until a request has come that has a place.
+      // Runs steps until an answer ends, or until a request arrives for which there is room.
       const double step_s = server.step_of(static_cast<int>(answering.size()));
       double count = std::ceil(answering.front().last_step - steps);
       if (has_place) {

@@ -1,23 +1,27 @@
-// A simulation of requests that arrive at random at devices that batch continuously.
+// Simulates requests that arrive at random at devices with continuous batching.
 #pragma once
 
 #include <vector>
 
 namespace unisono::planner {
 
-// Devices that answer requests together, all of one length. Prompts are read one after the other,
-// before anything else; meanwhile answers wait.
+// Devices that answer requests of equal length together. Prompts are read one at a time and before
+// anything else; answers wait during that time.
 struct RequestServer {
-  double prompt_s = 0;              // to read one prompt; 0: none is read here
-  double first_extra_s = 0;         // the rest of the time to a first token, in which nothing waits
-  double steps = 0;                 // of an answer after its first token; 0: it ends with that
-  double tokens = 0;                // of an answer after its first token
-  int at_once = 1;                  // answers under way, at most; further requests wait
-  std::vector<double> step_s = {};  // of 1, 2, 4, ... answers under way, up to at_once or more
+  double prompt_s = 0;              // to read one prompt; 0: no prompts are read here
+  double first_extra_s = 0;         // further time to the first token, which delays no other
+                                    // request
+  double steps = 0;                 // per answer, after its first token; 0: the answer ends with
+                                    // that token
+  double tokens = 0;                // per answer, after its first token
+  int at_once = 1;                  // limit of concurrent answers; further requests wait
+  std::vector<double> step_s = {};  // time of a step with 1, 2, 4, ... answers, up to at_once or
+                                    // more
 
-  // A step of `answers`, on the line between the two measured counts around it.
+  // Returns the time of a step with this many answers, interpolated linearly between the two
+  // neighbouring counts.
   double step_of(int answers) const;
-  // Requests a second that it can answer for ever.
+  // Returns the requests per second that it can serve indefinitely.
   double most_per_s() const;
 };
 
@@ -29,12 +33,12 @@ struct Quantiles {
 
 struct Waits {
   Quantiles first_token_s = {};
-  Quantiles token_s = {};  // of each request, the mean time between two of its tokens
-  double at_once = 0;      // answers under way, in the mean
+  Quantiles token_s = {};  // per request, the mean time between two tokens
+  double at_once = 0;      // mean number of concurrent answers
 };
 
-// Plays Poisson arrivals, the same ones in each call: at least 8,000 requests, after as many as it
-// takes until the beginning is forgotten.
+// Simulates Poisson arrivals, the same ones in each call: at least 8,000 requests, after a warm-up
+// in which the start is forgotten.
 // REQUIRES: 0 < per_s < most_per_s()
 Waits play_arrivals(const RequestServer& server, double per_s);
 

@@ -1,4 +1,4 @@
-// The play of arrivals beside closed forms of queues.
+// Compares simulated arrivals with closed forms of queues.
 #include "planner/arrivals.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 namespace unisono::planner {
 namespace {
 
-// The chance to wait at most `t` for a server that takes 1 for each of the requests that arrive at
-// random, `load` in a time of 1 (Erlang, "The Theory of Probabilities and Telephone Conversations",
+// Returns the probability of waiting at most `t` for a server that takes 1 per request, with random
+// arrivals at rate `load` (Erlang, "The Theory of Probabilities and Telephone Conversations",
 // 1909).
 double waits_at_most(double t, double load) {
   double sum = 0;
@@ -29,7 +29,7 @@ double waits_at_most(double t, double load) {
 TEST(Arrivals, WaitForOneServerAsErlangSays) {
   for (const double load : {0.5, 0.7, 0.85}) {
     const Waits waits = play_arrivals({.prompt_s = 1}, load);
-    // The prompt itself takes 1.
+    // Reading the prompt takes 1.
     EXPECT_NEAR(waits_at_most(waits.first_token_s.half - 1, load), 0.5, 0.03) << load;
     EXPECT_NEAR(waits_at_most(waits.first_token_s.nine_of_ten - 1, load), 0.9, 0.015) << load;
     EXPECT_NEAR(waits_at_most(waits.first_token_s.most - 1, load), 0.99, 0.008) << load;
@@ -37,7 +37,7 @@ TEST(Arrivals, WaitForOneServerAsErlangSays) {
 }
 
 TEST(Arrivals, AreUnderWayAsLittleSays) {
-  // Each answer takes 100 steps of 0.01, and there is a place for everybody.
+  // Each answer takes 100 steps of 0.01, and every request has room at once.
   const RequestServer server{.steps = 100, .tokens = 100, .at_once = 1000, .step_s = {0.01}};
   const Waits waits = play_arrivals(server, 20);
   EXPECT_NEAR(waits.at_once, 20, 0.6);
@@ -48,11 +48,11 @@ TEST(Arrivals, AreUnderWayAsLittleSays) {
 TEST(Arrivals, WaitForAPlaceAndForPromptsOfOthers) {
   RequestServer server{
       .prompt_s = 0.05, .steps = 100, .tokens = 100, .at_once = 8, .step_s = {0.01}};
-  // 8 answers in 100 steps of 0.01 and 8 prompts of 0.05.
+  // 8 answers of 100 steps of 0.01, and 8 prompts of 0.05.
   EXPECT_DOUBLE_EQ(server.most_per_s(), 8 / 1.4);
   const Waits quiet = play_arrivals(server, 0.1 * server.most_per_s());
   const Waits busy = play_arrivals(server, 0.95 * server.most_per_s());
-  EXPECT_NEAR(quiet.first_token_s.half, 0.05, 0.012);  // and the rest of a step
+  EXPECT_NEAR(quiet.first_token_s.half, 0.05, 0.012);  // plus a part of a step
   EXPECT_GT(busy.first_token_s.nine_of_ten, 10 * quiet.first_token_s.nine_of_ten);
   EXPECT_GT(busy.token_s.half, 1.3 * 0.01);
   EXPECT_LE(busy.token_s.most, 0.014 + 1e-9);
@@ -106,7 +106,7 @@ TEST(Arrivals, AreAnsweredByTheFewestInstancesThatKeepTheLimits) {
   const auto late = rank_layout(asked.shape, fewer, asked.task, asked.limits, asked.cluster);
   EXPECT_TRUE(late.best.empty() || late.best[0].waits->first_token_s.nine_of_ten > 2 ||
               late.best[0].waits->token_s.nine_of_ten > 0.05);
-  // The layout that is asked for alone is the same.
+  // A ranking of the requested layout alone gives the same figures.
   const auto again =
       rank_layout(asked.shape, first.layout, asked.task, asked.limits, asked.cluster);
   EXPECT_EQ(again.best.at(0).waits->token_s.most, first.waits->token_s.most);
@@ -147,7 +147,7 @@ TEST(Serving, ReadsLessOfAPromptWhoseBeginningIsCached) {
   const double all = prompt_s(0);
   EXPECT_LT(prompt_s(0.5), 0.55 * all);
   EXPECT_GT(prompt_s(0.5), 0.45 * all);
-  // Tokens that are read still attend to those that are cached.
+  // Tokens that are read still attend to the cached ones.
   EXPECT_GT(prompt_s(0.9), 0.1 * all);
   EXPECT_LT(prompt_s(0.9), 0.12 * all);
 }

@@ -6,7 +6,7 @@
 namespace unisono::planner {
 namespace {
 
-// The sizes of a row, in one line.
+// The sizes of a model, in the order of one table row.
 struct Sizes {
   int vocabulary = 0;
   int hidden = 0;
@@ -370,7 +370,7 @@ constexpr ConfigFamily kFamilies[] = {
            .ffn_times = 4,
            .positions_key = "n_positions"})};
 
-// Names of the same architecture. Those of models that see are of their text alone.
+// Further names of the same architectures. Those of vision models only concern their text part.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"kimi_k2", "deepseek_v3"},
     {"gemma3", "gemma3_text"},

@@ -14,7 +14,8 @@
 namespace unisono::planner {
 namespace {
 
-// Keys of what no ModelShape describes, whatever the architecture, and what each stands for.
+// Keys of parts that no ModelShape describes, in any architecture, and the part that each stands
+// for.
 constexpr std::pair<std::string_view, std::string_view> kNotDescribed[] = {
     {"add_cross_attention", "attention to an encoder"},
     {"hidden_size_per_layer_input", "embeddings for each layer"},
@@ -26,7 +27,7 @@ constexpr std::pair<std::string_view, std::string_view> kNotDescribed[] = {
     {"ssm_cfg", "state-space layers"},
     {"use_double_wide_mlp", "inner parts of two widths"}};
 
-// The same, of architectures without layers of a linear mixer or an indexer.
+// Further such keys, for architectures without linear mixers or indexers.
 constexpr std::pair<std::string_view, std::string_view> kNotUsual[] = {
     {"index_topk", "keys that an indexer chooses (sparse attention)"},
     {"kda_num_heads", "linear attention"},
@@ -36,18 +37,18 @@ constexpr std::pair<std::string_view, std::string_view> kNotUsual[] = {
     {"mamba_num_heads", "state-space layers"},
     {"state_size", "state-space layers"}};
 
-// A part of the model that makes text. Others, which see or hear, are left out.
+// The part of the model that generates text. Vision and audio parts are omitted.
 constexpr std::array<std::string_view, 4> kTextParts = {"text_config", "language_config",
                                                         "llm_config", "thinker_config"};
 
-// Words in the names of its other parts: "vision_config", "audio_encoder_config".
+// Words in the names of the other parts: "vision_config", "audio_encoder_config".
 constexpr std::array<std::string_view, 18> kOtherParts = {
     "vision", "visual",   "image",     "video",     "audio",      "speech",
     "talker", "code2wav", "token2wav", "projector", "codec",      "tts",
     "vae",    "dit",      "encoder",   "aligner",   "generation", "gen_"};
 
-// Names of what says how the weights are quantised: of most, of older checkpoints of
-// compressed-tensors, and of MLX, which writes the first as well.
+// Names of the key that describes quantisation: the usual one, that of older compressed-tensors
+// checkpoints, and that of MLX, which also writes the usual one.
 constexpr std::array<std::string_view, 3> kQuantised = {"quantization_config", "compression_config",
                                                         "quantization"};
 
@@ -78,12 +79,12 @@ constexpr UsualValues kUsual[] = {
      "planned with attention to earlier tokens"},
     {"use_cache", {"true"}, "planned with a cache"}};
 
-// Sizes at the top level that are those of the program around the text, and may differ from it.
+// Top-level sizes that belong to the program around the text part, and may differ from its sizes.
 constexpr std::pair<std::string_view, std::string_view> kOfWrapper[] = {
     {"llava", "vocab_size"},      {"vipllava", "vocab_size"}, {"paligemma", "vocab_size"},
     {"paligemma", "hidden_size"}, {"ovis2", "vocab_size"},    {"ovis2", "hidden_size"}};
 
-// The most tokens of a request, the most common name first.
+// Keys of the most tokens per request, the most common name first.
 constexpr std::array<std::string_view, 6> kMostTokens = {
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx",
     "model_max_length"};
@@ -102,7 +103,8 @@ bool is_on(const JsonNode& value) {
          (value.is(JsonValue::Kind::object) && !value.keys().empty());
 }
 
-// Kinds of layers in "layer_types", by the words that are not of attention as it is described.
+// Counts the layers in "layer_types" whose names contain a word for something other than the
+// described attention.
 std::map<std::string, int> strange_layers(const JsonNode& config, const ConfigFamily* family) {
   std::map<std::string, int> strange;
   const std::optional<JsonNode> types = config.find("layer_types");
@@ -118,7 +120,7 @@ std::map<std::string, int> strange_layers(const JsonNode& config, const ConfigFa
   return strange;
 }
 
-// Returns the parts that no ModelShape describes, the most telling first.
+// Returns the parts that no ModelShape describes, most important first.
 std::string not_described(const JsonNode& config, const ConfigFamily* family) {
   std::string text;
   const auto add = [&](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
@@ -144,7 +146,8 @@ std::string not_described(const JsonNode& config, const ConfigFamily* family) {
   return text;
 }
 
-// The text part of a model that has others, its other parts being left out; else the whole.
+// Returns the text part of a model with other parts, and reports those as omitted; otherwise
+// returns the whole.
 JsonNode text_part(const JsonNode& config, ConfigAccount& account, std::vector<JsonNode>& outer) {
   JsonNode part = config;
   for (bool is_inner = true; is_inner;) {
@@ -212,7 +215,7 @@ void read_most_tokens(const JsonNode& config, ConfigAccount& account) {
   }
 }
 
-// Fails if the file around the text says another size than the text itself.
+// Fails if the file gives another size than its text part.
 void compare(const ConfigKeys& text, ConfigKeys& around, const std::string& type) {
   const auto place = [](const JsonNode& node) {
     return node.path().empty() ? std::string("the top level") : node.path();
@@ -246,7 +249,7 @@ void compare(const ConfigKeys& text, ConfigKeys& around, const std::string& type
   }
 }
 
-// Unset: no key says that the weights are quantised.
+// Unset if no key says that the weights are quantised.
 std::optional<JsonNode> quantisation_in(ConfigKeys& keys) {
   std::optional<JsonNode> quantised;
   for (const std::string_view key : kQuantised) {
@@ -325,7 +328,7 @@ ModelConfig read(const JsonNode& config, std::string name) {
     result.shape.stored = read_quantised(*quantised, result.shape, account);
   }
   for (const auto& [key, what] : kNotDescribed) {
-    keys.ignore(key);  // not_described() has read it
+    keys.ignore(key);  // already read by not_described()
   }
   std::ranges::move(keys.rest(), std::back_inserter(account.not_understood));
   for (ConfigKeys& around : arounds) {

@@ -1,4 +1,4 @@
-// Model shapes from `config.json` as Hugging Face publishes it.
+// Reads model shapes from `config.json` as published by Hugging Face.
 #pragma once
 
 #include <string>
@@ -16,9 +16,10 @@ struct ModelConfig {
   ConfigAccount account = {};
 };
 
-// A problem's position is a JSON pointer. Where a model has other parts besides its text, the text
-// is read and the account names the others; sizes outside it must not contradict it. An
-// architecture with parts that are not described is refused, with these parts.
+// The position of a problem is a JSON pointer. If a model has other parts besides its text, only
+// the text is read, and the account lists the others; sizes outside the text part must not
+// contradict it. An architecture with undescribed parts is refused, and the error lists these
+// parts.
 Parsed<ModelConfig> parse_config_json(std::string_view text, std::string name);
 
 }  // namespace unisono::planner

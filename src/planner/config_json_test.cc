@@ -1,4 +1,4 @@
-// config.json files as they are published, against the numbers of their checkpoints.
+// Compares published config.json files with the figures of their checkpoints.
 #include "planner/config_json.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ ModelConfig read(const std::string& text) {
   return parsed ? std::move(*parsed.value) : ModelConfig{};
 }
 
-// Weights of the checkpoints, of the text alone and without layers that predict further tokens.
+// The weights of the checkpoints, for the text only and without layers that predict further tokens.
 TEST(Config, WeightsAreThoseOfTheCheckpoints) {
   const std::map<std::string, double> weights = {{"gemma_2_2b", 2'614'341'888},
                                                  {"gemma_7b", 8'537'680'896},
@@ -69,7 +69,7 @@ TEST(Config, ModelsKnownByNameAreTheirFiles) {
   }
 }
 
-// The defaults are those of transformers 5.24.
+// The defaults equal those of transformers 5.24.
 TEST(Config, EmbeddingsAreTiedByDefaultAsTransformersTiesThem) {
   const std::map<std::string, bool> tied = {
       {"llama", false}, {"mistral", false}, {"qwen2", false}, {"qwen3", false},
@@ -85,7 +85,7 @@ TEST(Config, EmbeddingsAreTiedByDefaultAsTransformersTiesThem) {
   }
 }
 
-// OPT-6.7B: without the key, there are 2048 learned positions and 2 more.
+// OPT-6.7B has no such key: 2048 learned positions, plus 2.
 TEST(Config, PositionsHaveTheDefaultOfTheirArchitecture) {
   const ModelConfig config = read(R"({"model_type": "opt", "hidden_size": 4096, "ffn_dim": 16384,
       "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 50272,
@@ -93,7 +93,7 @@ TEST(Config, PositionsHaveTheDefaultOfTheirArchitecture) {
   EXPECT_EQ(total_weights(config.shape), 6'658'473'984);
 }
 
-// A part of a larger file has no key that has its default; the whole file has its sizes.
+// A part of a larger file omits keys that have their default; a whole file has all sizes.
 TEST(Config, PartsHaveTheDefaultsOfTheirArchitecture) {
   const ModelConfig part = read(sample("good_gemma_3_4b"));
   EXPECT_EQ(part.shape.heads, 8);
@@ -106,7 +106,7 @@ TEST(Config, PartsHaveTheDefaultsOfTheirArchitecture) {
   EXPECT_EQ(whole.message, "key \"num_hidden_layers\" is missing");
 }
 
-// Bytes of keys and values in bf16 behind 31,000 tokens.
+// Bytes of keys and values in bf16 after 31,000 tokens.
 TEST(Config, WindowsKeepTheirTokens) {
   const std::map<std::string, double> bytes = {
       {"mistral_7b", 32.0 * 4096 * 4096},
@@ -148,7 +148,7 @@ TEST(Config, WindowsAreWhereTheFileSays) {
   EXPECT_EQ(windows(used + R"("max_window_layers": 2, "layer_types": null)"), 4);
 }
 
-// The mean of what each place of a sequence sees, place by place.
+// Compares the mean with a sum over the positions of a sequence.
 TEST(Config, AttentionWithAWindowSeesWhatItsPlacesSee) {
   ModelShape shape{.layers = 1, .window = 100};
   for (const bool is_chunked : {false, true}) {
@@ -177,8 +177,8 @@ TEST(Config, ExpertsAreWhereTheFileSays) {
   EXPECT_FALSE(parse_config_json(moe + R"(, "mlp_only_layers": [8]})", "x"));
 }
 
-// The checkpoint of DeepSeek-V3 has 688 GB with its further layers, that of gpt-oss-120b 65.2 GB,
-// that of Kimi K2.5 595 GB.
+// The checkpoints have 688 GB (DeepSeek-V3, with its further layers), 65.2 GB (gpt-oss-120b) and
+// 595 GB (Kimi K2.5).
 TEST(Config, QuantisedWeightsHaveTheirBytes) {
   const auto bytes = [](const char* name) {
     const ModelShape shape = read(sample(name)).shape;
@@ -205,7 +205,7 @@ TEST(Config, QuantisedWeightsHaveTheirBytes) {
   EXPECT_EQ(unknown.account.not_understood.size(), 1U);
 }
 
-// Names that others give to it, and formats that say it otherwise.
+// Other names of the key, and formats that describe quantisation differently.
 TEST(Config, FindsHowWeightsAreQuantised) {
   const auto stored = [](const std::string& more) {
     return read(qwen2(more)).shape.stored.value_or(StoredWeights{});
@@ -232,7 +232,7 @@ TEST(Config, FindsHowWeightsAreQuantised) {
   EXPECT_FALSE(read(qwen2(R"("quantization_config": null)")).shape.stored);
 }
 
-// A key may be true where a file does not say that it is false.
+// An unknown key may be true by default, so the account reports it if it is false.
 TEST(Config, KeysThatAreFalseAreNamedUnlessTheyAlwaysAre) {
   const auto rest = [](const std::string& more) {
     return read(qwen2(more)).account.not_understood;
@@ -270,7 +270,7 @@ TEST(Config, KnowsOtherPartsFromKeysThatItDoesNotKnow) {
   EXPECT_EQ(two.account.left_out, std::vector<std::string>{"llm_config (a second text model)"});
 }
 
-// transformers takes null for as many as heads, and a missing key for its default.
+// transformers takes null for as many as heads, and uses its default for a missing key.
 TEST(Config, KeyValueHeadsThatAreNullAreHeads) {
   const auto heads = [](const std::string& more) {
     return read(R"({"model_type": "mistral", "hidden_size": 64, "num_hidden_layers": 2,
@@ -283,7 +283,7 @@ TEST(Config, KeyValueHeadsThatAreNullAreHeads) {
   EXPECT_EQ(heads(R"(, "num_key_value_heads": 2)"), 2);
 }
 
-// As the model card of gpt-oss-120b says; DeepSeek-V3 runs on eight H200.
+// The figures are those of the model card of gpt-oss-120b; DeepSeek-V3 runs on eight H200.
 TEST(Config, NullStandsForTheWidthOverTheHeads) {
   EXPECT_EQ(read(R"({"model_type": "ernie4_5", "hidden_size": 1024, "num_hidden_layers": 2,
       "num_attention_heads": 16, "head_dim": null, "intermediate_size": 64, "vocab_size": 10})")
@@ -291,7 +291,7 @@ TEST(Config, NullStandsForTheWidthOverTheHeads) {
             64);
 }
 
-// FalconDecoderLayer: one norm, or two.
+// FalconDecoderLayer has one norm or two.
 TEST(Config, FalconMayHaveASecondNorm) {
   const auto weights = [](const std::string& more) {
     return total_weights(read(R"({"model_type": "falcon", "hidden_size": 64, "num_hidden_layers": 3,
@@ -334,7 +334,7 @@ TEST(Config, WhatIsNotUnderstoodIsNamed) {
   EXPECT_EQ(deepseek.account.left_out.size(), 2U);
 }
 
-// Keys that most files have with a value that changes nothing.
+// Keys that most files have, with a value that changes nothing.
 TEST(Config, ValuesThatChangeTheAnswerAreNamed) {
   const auto left_out = [](const std::string& more) {
     const std::vector<std::string> all = read(qwen2(more)).account.left_out;
@@ -356,7 +356,8 @@ TEST(Config, ValuesThatChangeTheAnswerAreNamed) {
   EXPECT_EQ(read(qwen2(R"("max_position_embeddings": 2048)")).account.most_tokens, 2048);
 }
 
-// transformers takes the text's sizes; files that give others outside were put together wrongly.
+// transformers uses the sizes of the text; a file with other sizes outside was assembled
+// incorrectly.
 TEST(Config, SizesOutsideTheTextMustNotContradictIt) {
   const std::string text = qwen2(R"("layer_types": ["full_attention", "full_attention",
       "full_attention", "full_attention", "full_attention", "full_attention"])");
@@ -375,7 +376,7 @@ TEST(Config, SizesOutsideTheTextMustNotContradictIt) {
             std::string::npos);
   EXPECT_NE(problem("seer", R"("layer_types": ["full_attention"])").find("is [1 values] at"),
             std::string::npos);
-  // Wrappers repeat sizes, and have what their own program needs.
+  // Wrappers repeat sizes, and have keys for their own program.
   const ModelConfig same = read(wrapped(
       "seer", R"("vocab_size": 1000, "hidden_size": 64, "torch_dtype": "bfloat16", "widgets": 3,
       "vision_config": {"hidden_size": 1280}, "tie_word_embeddings": true)"));
@@ -385,9 +386,9 @@ TEST(Config, SizesOutsideTheTextMustNotContradictIt) {
             std::vector<std::string>{"hidden_size=2048 (in /text_config it is 64)"});
 }
 
-// Each architecture with the sizes that transformers 5.24 gives it by default, and how many weights
-// its class then has; behind them, with four layers, each key that is true or false and changes the
-// weights has its other value. Scales of routers and of residual sums are not counted here.
+// Each architecture with the default sizes of transformers 5.24, and the number of weights that its
+// class then has. Rows with four layers follow, in which a boolean key that changes the weights has
+// its other value. Scales of routers and of residual sums do not count here.
 TEST(Config, WeightsAreThoseOfTransformers) {
   std::ifstream file(UNISONO_TEST_DATA "/transformers_weights.tsv");
   int count = 0;
@@ -411,8 +412,8 @@ TEST(Config, TheGuideNamesEachArchitecture) {
   }
 }
 
-// Weights as published: of Gemma 4 26B-A4B 25.2 and 3.8 billion, of Step 3.7 Flash 196 and 11, of
-// GLM-5 744 and 40, of DeepSeek-V3.2 671 and 37 with an indexer.
+// Published weights, total and active, in billions: Gemma 4 26B-A4B 25.2 and 3.8, Step 3.7 Flash
+// 196 and 11, GLM-5 744 and 40, DeepSeek-V3.2 671 and 37 with an indexer.
 TEST(Config, NewArchitecturesHaveTheWeightsThatArePublished) {
   const std::map<std::string, std::pair<double, double>> published = {
       {"gemma_4", {25.2, 3.8}},
@@ -427,7 +428,7 @@ TEST(Config, NewArchitecturesHaveTheWeightsThatArePublished) {
   }
 }
 
-// The figures are of the model cards and the papers: a state of 48 heads of 128 x 128 in 48 layers.
+// The figures come from model cards and papers: a state of 48 heads of 128 x 128 in 48 layers.
 TEST(Config, LayersWithAStateKeepNoTokens) {
   const ModelShape shape = read(sample("good_qwen3.5_27b")).shape;
   EXPECT_EQ(kept_elements(shape, 2000), 2 * kept_elements(shape, 1000));
@@ -468,7 +469,7 @@ TEST(Config, HeadsOfOneLayerAreOfAllLayersOfItsKind) {
   const Heads window = heads_of(shape, {.has_window = true});
   EXPECT_EQ(window, (Heads{16, 8, 256, 256}));
   EXPECT_EQ(heads_of(shape, {}), (Heads{16, 2, 512, 512}));
-  EXPECT_EQ(mixer_weights(shape, {}), 2816.0 * 512 * (16 + 2 + 16));  // keys are values
+  EXPECT_EQ(mixer_weights(shape, {}), 2816.0 * 512 * (16 + 2 + 16));  // keys serve as values
 }
 
 TEST(Config, SaysWhatIsNotDescribed) {

@@ -9,7 +9,8 @@
 namespace unisono::planner {
 namespace {
 
-// No size of a model that is published comes near; products of six stay below 2^63 as double does.
+// No published model has a size close to this limit. A product of two sizes fits into 63 bits, and
+// a product of six is far inside the range of double.
 constexpr std::int64_t kMostSize = std::int64_t{1} << 26U;
 
 constexpr std::array<std::string_view, 3> kInfinities = {"-Infinity", "Infinity", "NaN"};
@@ -182,7 +183,7 @@ constexpr std::string_view kNoMatterEnds[] = {"_token_id", "_token_ids", "_token
                                               "_theta",    "_loss_coef", "_soft_tokens"};
 constexpr std::string_view kNoMatterBeginnings[] = {"rope_", "summary_", "yarn_"};
 
-// Keys that change nothing as long as they are false, which transformers takes them for.
+// Keys that have no effect while they are false, the default in transformers.
 constexpr std::string_view kOffByDefault[] = {"_remove_final_layer_norm",
                                               "apply_residual_connection_post_layernorm",
                                               "attention_bias",
@@ -199,7 +200,8 @@ constexpr std::string_view kOffByDefault[] = {"_remove_final_layer_norm",
                                               "use_mrope",
                                               "use_sliding_window"};
 
-// Any other key may be true where the file does not say that it is false.
+// Returns true if the value has no effect. `false` only counts for the keys above: any other key
+// may be true by default.
 bool is_off(std::string_view key, const JsonNode& value) {
   const bool is_false = value.is(JsonValue::Kind::truth) && !value.truth();
   return value.is(JsonValue::Kind::null) ||

@@ -11,7 +11,7 @@
 namespace unisono::planner {
 namespace {
 
-// A number of a layer in a text. Unset: something else.
+// Parses a layer number. Unset if the text is something else.
 std::optional<int> layer_number(std::string_view text, int layers) {
   int number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -37,7 +37,7 @@ class LayerReader {
   }
 
  private:
-  // Numbers of layers, in an array.
+  // Reads an array of layer numbers.
   std::vector<bool> layer_set(const JsonNode& numbers) const {
     std::vector<bool> set(static_cast<std::size_t>(shape_.layers));
     for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -81,7 +81,7 @@ class LayerReader {
       const std::string_view interval = keys_.one_of({"moe_layer_freq", "moe_layer_interval"});
       const int period = static_cast<int>(keys_.has(interval) ? keys_.size(interval) : 1);
       const int first = interval == "moe_layer_interval" ? period - 1 : 0;
-      // -1: the last layer.
+      // -1 means the last layer.
       const std::optional<JsonNode> end = keys_.find("moe_layer_end_index");
       const std::int64_t last = end ? end->whole(-1, shape_.layers) : -1;
       keep([&](int i) { return i >= dense && (last < 0 || i <= last) && i % period == first; });
@@ -109,7 +109,8 @@ class LayerReader {
     }
   }
 
-  // "moe_layer_freq" as one number for each layer, or "moe_layers_enum" as their places in a text.
+  // Reads "moe_layer_freq" as one number per layer, or "moe_layers_enum" as a text of layer
+  // numbers.
   template <typename Keep>
   bool read_listed_experts(const Keep& keep) {
     const std::optional<JsonNode> each = keys_.node().find("moe_layer_freq");
@@ -124,7 +125,7 @@ class LayerReader {
       return false;
     }
     std::vector<bool> set(shape_.kinds.size());
-    // Layers that predict further tokens stand behind the others.
+    // Layers that predict further tokens come after the others.
     std::istringstream words(listed->text());
     for (std::string word; std::getline(words, word, ',');) {
       const std::optional<int> place = layer_number(word, 2 * shape_.layers);
@@ -139,7 +140,7 @@ class LayerReader {
     return true;
   }
 
-  // A letter or a word for each layer, which mixes tokens or is an inner part.
+  // Reads a letter or a word for each layer, which mixes tokens or is an inner part.
   void read_single_parts() {
     const std::optional<JsonNode> pattern = keys_.find("hybrid_override_pattern");
     const std::optional<JsonNode> listed =
@@ -184,7 +185,7 @@ class LayerReader {
     place.fail(in_quotes(word) + " is no layer of " + std::string(family_.name));
   }
 
-  // Layers that are no attention.
+  // Reads which layers have a linear mixer instead of attention.
   void read_mixers() {
     if (family_.linear == Linear::none) {
       return;
@@ -210,7 +211,7 @@ class LayerReader {
       return;
     }
     if (const std::optional<JsonNode> listed = attention_layers()) {
-      // Kimi counts layers from 1.
+      // Kimi numbers layers from 1.
       const int first = family_.linear == Linear::kimi ? 1 : 0;
       std::vector<bool> is_attention(shape_.kinds.size());
       for (std::size_t i = 0; i < listed->size(); ++i) {
@@ -235,7 +236,7 @@ class LayerReader {
     return keys_.find(keys_.one_of({"attn_layer_indices", "full_attn_idxs"}));
   }
 
-  // "per_layer_config": sizes of the heads of layers with a window, or of all others.
+  // Reads "per_layer_config": the head sizes of layers with a window, or of all others.
   void read_layer_sizes() {
     const std::optional<JsonNode> sizes = keys_.find("per_layer_config");
     if (sizes && shape_.window_heads.queries == 0) {
@@ -270,14 +271,14 @@ class LayerReader {
     }
   }
 
-  // Infinity stands for no window.
+  // Infinity means no window.
   double window_of(std::string_view key) {
     const std::optional<JsonNode> value = keys_.find(key);
     if (value && value->is(JsonValue::Kind::text) && value->text() == "Infinity") {
       return 0;
     }
     if (keys_.node().find(key)) {
-      return static_cast<double>(keys_.count(key));  // null: none
+      return static_cast<double>(keys_.count(key));  // null: no window
     }
     if (family_.window > 0) {
       keys_.assume(key, std::to_string(family_.window));
@@ -295,7 +296,7 @@ class LayerReader {
     }
     if (is_asked && !is_used) {
       for (const char* key : {"sliding_window", "max_window_layers", "layer_types"}) {
-        keys_.find(key);  // without effect
+        keys_.find(key);  // the key has no effect
       }
       return;
     }
@@ -316,7 +317,7 @@ class LayerReader {
       read_layer_types(*types);
       for (const char* key : {"sliding_window_pattern", "_sliding_window_pattern",
                               "max_window_layers", "no_rope_layers", "no_rope_layer_interval"}) {
-        keys_.find(key);  // without effect
+        keys_.find(key);  // the key has no effect
       }
       return;
     }
@@ -326,10 +327,10 @@ class LayerReader {
     }
   }
 
-  // Layers of an architecture without windows that say they have some.
+  // Fails if an architecture without windows declares some.
   void refuse_windows() {
     for (const char* key : {"no_rope_layers", "no_rope_layer_interval"}) {
-      keys_.find(key);  // of positions alone
+      keys_.find(key);  // affects positions only
     }
     const std::optional<JsonNode> types = keys_.find("layer_types");
     for (std::size_t i = 0; types && i < types->size(); ++i) {
@@ -368,7 +369,7 @@ class LayerReader {
     return [](int) { return true; };
   }
 
-  // Layers that know positions have chunks, the others see everything.
+  // Layers with rotary positions have chunks; the others see everything.
   std::function<bool(int)> chunk_rule() {
     const std::optional<JsonNode> listed = keys_.find("no_rope_layers");
     if (listed && listed->size() > 0) {
@@ -388,7 +389,7 @@ class LayerReader {
     return [period](int i) { return (i + 1) % period != 0; };
   }
 
-  // Layers that predict further tokens may stand behind the others.
+  // Layers that predict further tokens may come after the others.
   void read_layer_types(const JsonNode& types) {
     bool has_window = false;
     for (std::size_t i = 0; i < shape_.kinds.size(); ++i) {

@@ -1,4 +1,4 @@
-// Reads from a config.json which layers have experts, and which see a window.
+// Reads from a config.json which layers have experts, and which have a window.
 #pragma once
 
 #include "planner/config_family.h"
@@ -7,7 +7,7 @@
 
 namespace unisono::planner {
 
-// Fills the kinds of the layers and the window. REQUIRES: the shape has its layers and experts.
+// Fills the kinds of the layers, and the window. REQUIRES: the shape has its layers and experts.
 // Errors: JsonProblem.
 void read_layer_kinds(ConfigKeys& keys, const ConfigFamily& family, ModelShape& shape);
 

@@ -19,17 +19,17 @@ namespace {
 constexpr double kPlainBytes = 2;
 constexpr std::size_t kMostNames = 100'000;
 constexpr std::size_t kMostExpressions = 64;
-constexpr std::size_t kMostPattern = 256;  // characters
+constexpr std::size_t kMostPattern = 256;  // in characters
 
-// The storage of quantised matrices.
+// How quantised matrices are stored.
 struct Method {
   std::string name = {};
-  double bytes = kPlainBytes;  // of a weight, scales included
+  double bytes = kPlainBytes;  // per weight, including scales
   Precision multiplied = Precision::bf16;
   Precision cache = Precision::bf16;
   bool experts_only = false;
-  bool has_head = false;               // quantised as well, unless it is left out by name
-  std::vector<std::string> kept = {};  // names and patterns of modules that are not quantised
+  bool has_head = false;               // the head is quantised unless excluded by name
+  std::vector<std::string> kept = {};  // names and patterns of unquantised modules
 };
 
 double bits_of(const JsonNode& node, std::string_view key, std::int64_t fallback) {
@@ -38,7 +38,7 @@ double bits_of(const JsonNode& node, std::string_view key, std::int64_t fallback
                                                                         : fallback);
 }
 
-// Weights that share a scale: 0 or less, as files write it, stands for a whole row.
+// Returns the number of weights per scale; 0 or less, as files write it, means a whole row.
 double group_of(const JsonNode& node, std::string_view key, std::int64_t fallback) {
   const std::optional<JsonNode> found = node.find(key);
   const std::int64_t group =
@@ -68,7 +68,7 @@ std::string bits_text(double bits) {
   return std::to_string(static_cast<int>(bits)) + " bits";
 }
 
-// DeepSeek's blocks of 128 x 128 with one f32 scale, or one for a whole matrix.
+// DeepSeek's blocks of 128 x 128 with one f32 scale, or one scale for a whole matrix.
 Method fp8(const JsonNode& node) {
   Method method{.name = "fp8", .bytes = 1, .multiplied = Precision::f8};
   if (const auto block = node.find("weight_block_size");
@@ -82,7 +82,7 @@ Method fp8(const JsonNode& node) {
   return method;
 }
 
-// A scale in 16 bits and a zero point in as many bits as a weight, for each group.
+// Each group has a scale in 16 bits, and a zero point with as many bits as a weight.
 Method grouped(const JsonNode& node, const std::string& name) {
   const bool is_awq = name == "awq";
   const double bits = bits_of(node, is_awq && node.find("w_bit") ? "w_bit" : "bits", 4);
@@ -94,7 +94,7 @@ Method grouped(const JsonNode& node, const std::string& name) {
   return method;
 }
 
-// MLX: a scale and a bias in 16 bits for each group, also of the embedding and the head.
+// MLX: each group has a scale and a bias in 16 bits, also in the embedding and the head.
 Method mlx(const JsonNode& node) {
   const double bits = bits_of(node, "bits", 4);
   return {.name = "mlx, " + bits_text(bits),
@@ -102,7 +102,7 @@ Method mlx(const JsonNode& node) {
           .has_head = true};
 }
 
-// HQQ: the same, but for the ends; its numbers stand two levels down.
+// HQQ: like MLX, except for the ends; its numbers are two levels down.
 Method hqq(const JsonNode& node) {
   const JsonNode weights = node.at("quant_config").at("weight_quant_params");
   const double bits = bits_of(weights, "nbits", 4);
@@ -110,7 +110,7 @@ Method hqq(const JsonNode& node) {
           .bytes = bits / 8 + 4 / group_of(weights, "group_size", 64)};
 }
 
-// Reads the first group of modules, which has nearly always all of them.
+// Reads only the first group of modules, which nearly always contains all of them.
 Method compressed_tensors(const JsonNode& node, ConfigAccount& account) {
   Method method{.name = "compressed-tensors", .has_head = true};
   const JsonNode groups = node.at("config_groups");
@@ -128,7 +128,7 @@ Method compressed_tensors(const JsonNode& node, ConfigAccount& account) {
                            ? group_of(weights, "group_size", 128)
                            : INFINITY;
   const bool is_float = text_of(weights, "type") == "float";
-  // Scales of 4-bit floats are floats of 8 bits, others of 16.
+  // The scales of 4-bit floats have 8 bits, others have 16 bits.
   const double scale = is_float && bits == 4 ? 1 : 2;
   method.name += ", " + bits_text(bits);
   method.bytes = bits / 8 + scale / group;
@@ -208,13 +208,13 @@ std::optional<Method> method_of(const JsonNode& node, ConfigAccount& account) {
   return method;
 }
 
-// Returns whether a pattern is a plain name.
+// Returns true if a pattern is a plain name.
 bool is_name(const std::string& pattern) {
   return !pattern.starts_with("re:") && pattern.find('*') == std::string::npos;
 }
 
-// A name with stars, or behind "re:" a regular expression, as one of POSIX that matches from the
-// beginning. Names match from a module's beginning, or its end.
+// Converts a name with stars, or a regular expression after "re:", into a POSIX expression that
+// matches from the beginning. Names match the beginning or the end of a module's name.
 std::string expression_of(const std::string& pattern) {
   std::string made;
   if (pattern.starts_with("re:")) {
@@ -233,7 +233,7 @@ std::string expression_of(const std::string& pattern) {
   return "^" + made + "(\\.|$)|(^|\\.)" + made + "$";
 }
 
-// Counts in braces and references to what was matched could take memory and time without end.
+// Rejects repetition counts and back-references, whose memory or time could be unbounded.
 bool is_harmless(const std::string& pattern) {
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     const bool is_reference = pattern[i] == '\\' && i + 1 < pattern.size() &&
@@ -268,7 +268,7 @@ class Expression {
   bool is_ok_ = false;
 };
 
-// Matrices of a layer, by the names that models give them, with how much of the part each is.
+// The matrices of a layer by their usual names, each with its share of the part.
 struct Module {
   const char* name;
   double share;
@@ -295,7 +295,7 @@ class KeptModules {
     }
   }
 
-  // The share of the matrices that are kept, of the layers of that kind.
+  // Returns the share of unquantised matrices in the layers of this kind.
   template <typename IsOfKind>
   double share(const ModelShape& shape, std::span<const Module> modules,
                std::initializer_list<std::string_view> places, const IsOfKind& is_of_kind) const {
@@ -335,7 +335,7 @@ class KeptModules {
     return false;
   }
 
-  // By its beginning or its end, cut at a dot.
+  // Matches the beginning or the end of the name, up to a dot.
   bool is_named(const std::string& name) const {
     if (names_.contains(name)) {
       return true;
@@ -389,7 +389,7 @@ std::optional<StoredWeights> read_quantised(const JsonNode& config, const ModelS
   const double shared =
       share(kInner, {"mlp.shared_experts.", "mlp.shared_expert.", "feed_forward.shared_expert."},
             with_experts);
-  // The router never is quantised.
+  // The router is never quantised.
   const double router = shape.experts / (shape.shared_ffn * 3 + std::max(1, shape.experts));
   add(stored.shared, "shared experts", shared, experts > 0 && shape.shared_ffn > 0);
   stored.shared = stored.shared * (1 - router) + kPlainBytes * router;

@@ -9,8 +9,8 @@
 
 namespace unisono::planner {
 
-// Unset, and named in the account, for a method that is not known. Errors: JsonProblem, for numbers
-// of bits or groups that cannot be.
+// Unset for an unknown method, which the account then names. Errors: JsonProblem for impossible
+// numbers of bits or group sizes.
 std::optional<StoredWeights> read_quantised(const JsonNode& config, const ModelShape& shape,
                                             ConfigAccount& account);
 

@@ -101,13 +101,13 @@ class ConfigReader {
         family_.experts != Experts::none && family_.experts != Experts::all;
     if (has_own_experts && !keys_.has(key) && keys_.has("moe_intermediate_size")) {
       keys_.find(key);
-      return;  // a layer without experts is refused below
+      return;  // a layer without experts fails below
     }
     shape_.ffn = static_cast<double>(keys_.size_of_part(key, family_.ffn));
     if (family_.linear != Linear::short_conv) {
       return;
     }
-    // Two thirds of the width, in whole blocks.
+    // Two thirds of the width, rounded up to whole blocks.
     const std::optional<JsonNode> times = keys_.find("block_ffn_dim_multiplier");
     const auto block = static_cast<double>(keys_.size_or("block_multiple_of", 256));
     if (keys_.truth("block_auto_adjust_ff_dim", true)) {
@@ -117,7 +117,7 @@ class ConfigReader {
   }
 
   void read_heads() {
-    // Missing, it has its default; null stands for as many as heads.
+    // A missing key has its default; null means as many as heads.
     const std::string_view key = keys_.one_of({"num_key_value_heads", "n_head_kv", "num_kv_heads"});
     const bool is_null = keys_.node().find("num_key_value_heads").has_value();
     if (family_.name == "falcon" || family_.name == "gpt_bigcode") {
@@ -133,7 +133,7 @@ class ConfigReader {
     }
     shape_.value_dim =
         keys_.has("v_head_dim") ? static_cast<double>(keys_.size("v_head_dim")) : 0.0;
-    // As with keys, null stands for the width over the heads.
+    // As with keys, null means the width over the heads.
     const bool has_dim = keys_.find("head_dim").has_value();
     const bool is_null_dim = !has_dim && keys_.node().find("head_dim").has_value();
     if ((family_.head_dim > 0 && !is_null_dim) || has_dim) {
@@ -148,7 +148,7 @@ class ConfigReader {
     shape_.head_dim = static_cast<double>(hidden / shape_.heads);
   }
 
-  // Heads of layers with a window that are others than those of the other layers.
+  // Reads the heads of layers with a window if they differ from those of the other layers.
   void read_window_heads() {
     const auto of = [&](std::string_view key, double fallback) {
       return keys_.has(key) ? static_cast<double>(keys_.size(key)) : fallback;
@@ -175,7 +175,7 @@ class ConfigReader {
       window.dim = static_cast<double>(inner("head_dim", static_cast<std::int64_t>(whole.dim)));
       window.value_dim = window.dim;
     }
-    // The sizes of the other layers have the word "global".
+    // The keys for the other layers contain the word "global".
     if (keys_.has("global_head_dim") || keys_.has("num_global_key_value_heads")) {
       shape_.head_dim = of("global_head_dim", whole.dim);
       shape_.kv_heads = count("num_global_key_value_heads", whole.keys);
@@ -271,7 +271,7 @@ class ConfigReader {
     }
   }
 
-  // Keys and values of all heads are made of one short row.
+  // Keys and values of all heads are expanded from one short row.
   void read_latent() {
     const auto size = [&](const char* key) { return static_cast<double>(keys_.size(key)); };
     keys_.find("num_key_value_heads");
@@ -329,7 +329,7 @@ class ConfigReader {
   }
 
   void read_shared_experts() {
-    // Each key says the width of all together, or of one.
+    // Each key gives the width of all shared experts together, or of one.
     for (const char* const whole :
          {"shared_expert_intermediate_size", "shared_intermediate_size",
           "moe_shared_expert_intermediate_size", "share_expert_dim", "share_expert_dims"}) {
@@ -430,7 +430,7 @@ class ConfigReader {
       each += shape_.experts * (1 + 2 * shape_.expert_ffn + shape_.hidden);
     }
     if (family_.experts == Experts::sparse && shape_.shared_ffn > 0) {
-      each += shape_.hidden;  // the gate of the shared expert
+      each += shape_.hidden;  // gate of the shared expert
     }
     return each;
   }

@@ -1,4 +1,4 @@
-// The sizes of a model in a config.json.
+// Reads the sizes of a model from a config.json.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace unisono::planner {
 
-// `tied`: what the file around a text part says of the embedding; unset: nothing. Errors:
+// `tied`: what the file around a text part says about the embedding; unset: nothing. Errors:
 // JsonProblem.
 ModelShape read_shape(ConfigKeys& keys, const ConfigFamily& family, std::string name,
                       std::optional<bool> tied);

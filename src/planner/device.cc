@@ -13,11 +13,12 @@ namespace {
 constexpr double kTera = 1e12;
 constexpr double kGiga = 1e9;
 
-// Peaks, memory and links: the data sheets of NVIDIA, AMD and Google, dense rates. Of NVLink and
-// Infinity Fabric collectives reach 0.66 to 0.73 (of H100 and B200: ai-dynamo/aiconfigurator,
-// 2026); of PCIe 4.0 0.8; of what links of chips in a torus carry, half counts, as each has
-// neighbours both ways. To the host 0.8 of PCIe or NVLink-C2C. An entry of TPUs has matrix units
-// instead of multiprocessors. The power is that of the module, that of GH200 with its processor.
+// Peaks, memory and links come from the data sheets of NVIDIA, AMD and Google; rates are dense.
+// Collectives reach 0.66 to 0.73 of NVLink and Infinity Fabric (of H100 and B200:
+// ai-dynamo/aiconfigurator, 2026), 0.8 of PCIe 4.0, and half of the links of chips in a torus,
+// which have neighbours in both directions. Host links count 0.8 of PCIe or NVLink-C2C. TPUs have
+// matrix units in place of multiprocessors. Power is that of the module; that of GH200 includes its
+// processor.
 const std::vector<DeviceModel>& devices() {
   const auto device = [](std::string name, double bf16, double f8, double f4, double memory,
                          double memory_rate, int multiprocessors, int domain, double near,
@@ -74,7 +75,7 @@ std::optional<Precision> parse_precision(std::string_view text) {
 }
 
 double weight_bytes(Precision precision) {
-  // Blocks of 16 elements of f4 share a scale of one byte.
+  // Blocks of 16 f4 elements share a scale of one byte.
   constexpr std::array<double, 3> kBytes = {2, 1, 0.5625};
   return kBytes.at(static_cast<std::size_t>(precision));
 }
@@ -128,7 +129,7 @@ std::string device_of_preset(std::string_view topology_name) {
   }
   std::string best;
   for (const DeviceModel& device : devices()) {
-    // "gb200" has "b200" in it: the longest name is meant.
+    // "gb200" contains "b200", so the longest name wins.
     if (topology_name.find(device.name) != std::string_view::npos &&
         device.name.size() > best.size()) {
       best = device.name;
@@ -148,7 +149,7 @@ Cluster cluster_of(const Topology& topology, const DeviceModel& device) {
   }
   cluster.near_bytes_per_s = bytes_per_s(0, 1);
   cluster.far_bytes_per_s = bytes_per_s(0, cluster.devices - 1);
-  // A domain ends where the next device is reached at less than half the speed.
+  // A domain ends before the first device that is reached at less than half of the speed.
   cluster.domain = 2;
   while (cluster.domain < cluster.devices &&
          bytes_per_s(0, cluster.domain) > cluster.near_bytes_per_s / 2) {
@@ -195,7 +196,7 @@ double ring_s(const Cluster& cluster, double bytes, int ranks, int apart) {
     return 0;
   }
   const bool is_near = ranks * apart <= cluster.domain;
-  // Rings that cross between domains fill about half of the ways out together.
+  // Rings that cross between domains together fill about half of the outgoing links.
   const double ways_out = std::max(1.0, 0.5 * cluster.domain / apart);
   const double bytes_per_s =
       is_near ? cluster.near_bytes_per_s

@@ -1,4 +1,4 @@
-// unisono.device/1: a device that has no name here (docs/formats/device.md).
+// Reads unisono.device/1, a device that is not built in (docs/formats/device.md).
 #include "base/json.h"
 #include "base/words.h"
 #include "planner/device.h"
@@ -10,7 +10,7 @@ constexpr std::string_view kDeviceFormat = "unisono.device/1";
 constexpr double kTeraFlops = 1e12;
 constexpr double kGigabyte = 1e9;
 constexpr double kMostOfFile = 1e9;
-constexpr double kPcie5 = 50 * kGigabyte;  // assumed between device and host
+constexpr double kPcie5 = 50 * kGigabyte;  // default bandwidth between device and host
 
 DeviceModel read_device_file(const JsonNode& file) {
   file.allow_only({"format", "name", "bf16_tflops", "f8_tflops", "f4_tflops", "memory_gb",

@@ -52,7 +52,7 @@ TEST(Shape, WeightsAreAsPublished) {
   }
 }
 
-// 16 bytes a weight without sharing, 4 + 12/N with a shared optimiser, and so on.
+// 16 bytes per weight without sharding, 4 + 12/N with a sharded optimiser, and so on.
 TEST(Memory, IsShardedAsZeroSays) {
   ModelShape shape = model("llama3-8b");
   TrainingTask task{.batch = 64, .sequence = 2048, .gradients = State::f32};
@@ -93,7 +93,7 @@ TEST(Memory, OfNarrowProductsIsLess) {
   EXPECT_LT(kept(Precision::f4), kept(Precision::f8));
 }
 
-// Korthikanti et al., 2022, equation 2: s b h (10 + 24/t + 5 a s/(h t)) a layer.
+// Korthikanti et al., 2022, equation 2: s b h (10 + 24/t + 5 a s/(h t)) per layer.
 TEST(Memory, OfActivationsIsAsPublished) {
   const ModelShape gpt = model("gpt3-175b");
   const TrainingTask task{.batch = 1, .sequence = 2048, .materialised_attention = true};
@@ -108,7 +108,7 @@ TEST(Memory, OfActivationsIsAsPublished) {
   EXPECT_NEAR(bytes(8, true), tokens * (34 + scores) / 8, 0.01 * bytes(8, true));
 }
 
-// The layout that is predicted to be the fastest of those measured is nearly so.
+// Among the measured layouts, the one predicted to be fastest is nearly the fastest.
 TEST(Training, TheLayoutChosenIsNearTheBest) {
   std::map<std::pair<double, int>, std::vector<MeasuredStep>> models;
   for (const MeasuredStep& step : built_in_evidence().steps()) {
@@ -159,7 +159,7 @@ TEST(Search, SaysByHowMuchMemoryIsMissed) {
   EXPECT_FALSE(none.least_missing.empty());
 }
 
-// The step moves the bytes that the estimate counts. Played on its topology, it takes about the
+// The step moves the bytes that the estimate counts. Simulated on its topology, it takes about the
 // estimated time.
 TEST(Step, IsPlayedOnItsTopology) {
   const Parsed<Topology> topology = make_preset("dgx_h100:nodes=2");
@@ -177,7 +177,7 @@ TEST(Step, IsPlayedOnItsTopology) {
   }
 }
 
-// With few microbatches the bubble is a large part, so that its formula is tried.
+// With few microbatches the bubble is large, so that this checks its formula.
 TEST(Step, HasItsBubble) {
   const Parsed<Topology> topology = make_preset("dgx_h100");
   ASSERT_TRUE(topology);
@@ -211,19 +211,21 @@ TEST(Step, HasItsCollectives) {
     sends += item.collective == "broadcast" ? 1 : 0;
     reductions += item.name == "gradients" ? 1 : 0;
   }
-  // Two all_reduces a layer and way, 32 layers in two stages, 4 microbatches, two groups a stage.
+  // Two all_reduces per layer and direction, 32 layers in two stages, 4 microbatches, two groups
+  // per stage.
   EXPECT_EQ(tensor_bytes, 2.0 * 2 * 32 * 4 * 2 * (1024.0 * 4096 * 2));
   EXPECT_EQ(sends, 2 * 4 * 4);  // forward and backward, four ranks, four microbatches
-  EXPECT_EQ(reductions, 4);     // a group for each stage and place in the tensor-parallel group
+  EXPECT_EQ(reductions, 4);     // one group per stage and position in the tensor-parallel group
   const Parsed<network_model::Workload> written = network_model::parse_workload_json(to_json(step));
   ASSERT_TRUE(written) << written.message << written.position;
   EXPECT_NEAR(network_model::simulate(*written.value, *topology.value).total_us /
                   network_model::simulate(workload_of(step), *topology.value).total_us,
-              1, 1e-3);  // times are written in whole microseconds
+              1, 1e-3);  // times are in whole microseconds
   EXPECT_THROW(make_step(shape, {.dp = 2048}, task, where, 1), Error);
 }
 
-// Against a play of failures: work since the last checkpoint is lost, and a restart is waited for.
+// Compares with a simulation of failures, which lose the work since the last checkpoint and cost a
+// restart.
 TEST(Goodput, IsWhatAPlayOfFailuresLeaves) {
   const ModelShape shape = model("llama3-405b");
   const FailureRates rates{
@@ -308,9 +310,9 @@ Cluster twelve_nodes() {
           .far_bytes_per_s = 50e9};
 }
 
-// DeepSeek-V3 on 12 nodes of H100 with prompts and answers on devices of their own: 22.3k tokens a
-// second on each node that answers, for prompts of 2000 tokens (the SGLang team, May 2025). 256
-// requests a device and answers of 100 tokens are assumed here.
+// DeepSeek-V3 on 12 nodes of H100, with prompts and answers on separate devices: 22.3k tokens per
+// second and answering node, for prompts of 2000 tokens (the SGLang team, May 2025). Assumes 256
+// requests per device and answers of 100 tokens.
 TEST(Serving, GroupsThatShareExpertsTakeAsLongAsMeasured) {
   const ModelShape shape = model("deepseek-v3");
   const ServingTask task{
@@ -338,13 +340,13 @@ TEST(Serving, PoolsKeepPaceWithEachOther) {
   EXPECT_LE(pools.layout.devices() + pools.prompts.layout.devices(), 96);
   EXPECT_LE(pools.token_s, 0.05);
   EXPECT_EQ(pools.parts.prompts, 0);
-  // Neither pool gives more than it can.
+  // Neither pool exceeds its capacity.
   const double tokens = pools.tokens_per_s_device * 96;
   EXPECT_LE(tokens, 1.0001 * pools.layout.instances * pools.concurrency / pools.token_s);
   EXPECT_LE(tokens, 1.0001 * task.output * pools.prompts.layout.instances *
                         pools.prompts.layout.dp / pools.prompts.prompt_s);
-  // Measured: 2,090 output tokens a second and device, over all 96; answers of 1000 tokens and 50
-  // ms a token are assumed.
+  // Measured: 2,090 output tokens per second and device, over all 96 devices. Assumes answers of
+  // 1000 tokens and 50 ms per token.
   EXPECT_NEAR(pools.tokens_per_s_device, 2090, 0.2 * 2090);
 }
 

@@ -6,7 +6,8 @@
 namespace unisono::planner {
 namespace {
 
-// Daly's estimate of the interval, for checkpoints that are short beside the time between failures.
+// Returns Daly's estimate of the interval, for checkpoints that are short compared with the time
+// between failures.
 double best_interval(double checkpoint_s, double failure_every_s) {
   if (checkpoint_s >= 2 * failure_every_s) {
     return failure_every_s;
@@ -28,8 +29,8 @@ Goodput goodput_of(const ModelShape& shape, const TrainingTask& task, int device
       total_weights(shape) * (kWeight + kMaster + 2 * weight_bytes_of(task.moments));
   result.checkpoint_s = result.checkpoint_bytes / rates.storage_bytes_per_s;
   result.checkpoint_every_s = best_interval(result.checkpoint_s, result.failure_every_s);
-  // An interval of work and its checkpoint is repeated until no failure falls into it (Daly's
-  // equation 20); each failure costs a restart.
+  // An interval of work and its checkpoint repeats until no failure occurs in it (Daly's equation
+  // 20); each failure costs a restart.
   const double attempt = result.checkpoint_every_s + result.checkpoint_s;
   const double expected = result.failure_every_s *
                           std::exp(rates.restart_s / result.failure_every_s) *

@@ -54,7 +54,8 @@ Kriging::Answer Kriging::at(std::span<const double> with, double own) const {
   return {.mean = mean(with), .deviation = std::sqrt(std::max(0.0, own - known))};
 }
 
-// The diagonal of the inverse gives them (Rasmussen and Williams, 2006, equation 5.12).
+// The diagonal of the inverse gives the left-out predictions (Rasmussen and Williams, 2006,
+// equation 5.12).
 std::vector<Kriging::Answer> Kriging::left_out() const {
   const std::size_t n = size();
   std::vector<Answer> answers;

@@ -1,5 +1,5 @@
-// Predicts a quantity at a new place from values measured at others, whose covariance is given
-// (a Gaussian process, also known as kriging), and how far off the prediction may be.
+// Predicts a quantity at a new place from values measured at other places, whose covariance is
+// given (a Gaussian process, also known as kriging), and the error of the prediction.
 #pragma once
 
 #include <cstddef>
@@ -16,24 +16,24 @@ class Kriging {
   };
 
   Kriging() = default;
-  // `covariance`: row by row, of all pairs of places, with each value's own noise on the diagonal.
+  // `covariance`: of all pairs of places, row by row, with each value's noise on the diagonal.
   // REQUIRES: it is positive definite.
   Kriging(std::vector<double> covariance, std::vector<double> values);
 
   std::size_t size() const { return values_.size(); }
-  // `with`: the covariance of the new place with each known place.
+  // `with`: the covariances of the new place with each known place.
   double mean(std::span<const double> with) const;
-  // `own`: the variance at the new place, with its noise.
+  // `own`: the variance at the new place, including noise.
   Answer at(std::span<const double> with, double own) const;
-  // Each known value as the others predict it.
+  // Returns the prediction of each known value from all others.
   std::vector<Answer> left_out() const;
 
  private:
   std::vector<double> solved(std::vector<double> right) const;
 
   std::vector<double> values_;
-  std::vector<double> lower_;    // of the Cholesky decomposition, row by row
-  std::vector<double> weights_;  // of each value in a mean
+  std::vector<double> lower_;    // lower factor of the Cholesky decomposition, row by row
+  std::vector<double> weights_;  // weight of each value in a mean
 };
 
 }  // namespace unisono::planner

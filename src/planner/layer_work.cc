@@ -6,15 +6,15 @@ namespace unisono::planner {
 namespace {
 
 constexpr double kElement = 2;  // bytes of an activation: bf16
-constexpr double kScore = 5;    // bytes a score takes when it is dropped out: two elements, a mask
+constexpr double kScore = 5;    // bytes per score with dropout: two elements and a mask
 
-// Heads of keys and values on one of so many ranks. Where there are fewer heads than ranks, several
-// ranks have the same one.
+// Returns the key-value heads on one of this many ranks. If there are fewer heads than ranks,
+// several ranks have the same head.
 double local_keys(const Heads& heads, double ranks) {
   return std::max(1.0, heads.keys / ranks);
 }
 
-// A kind of layer, and its share of all layers: work is that of the mean layer.
+// A kind of layer with its share of all layers, so that work is that of the mean layer.
 struct KindShare {
   LayerKind kind = {};
   double share = 0;
@@ -30,7 +30,8 @@ std::vector<KindShare> mixers_of(const ModelShape& shape) {
   return shares;
 }
 
-// Elements of a row that go into what tp cuts: instead of the row itself what it is compressed to.
+// Returns the elements of a row that enter the region that tp divides: the row, or its compressed
+// form.
 double entering(const ModelShape& shape) {
   const LatentAttention& latent = shape.latent;
   return !latent.is_used() ? shape.hidden
@@ -51,7 +52,7 @@ void add_projections(const ModelShape& shape, const Layout& layout, double token
   const double results = queries * heads.value_dim;
   const double asked = queries * heads.dim + (shape.gates_output ? results : 0);
   if (const LatentAttention& latent = shape.latent; latent.is_used()) {
-    // Compression weights are whole on all ranks, and process the rank's own rows.
+    // Compression weights are whole on all ranks, and process only the rank's own rows.
     const double rows = tokens / (layout.sequence_parallel ? tp : 1);
     const double down = latent.query_rank + latent.value_rank + latent.rotary_dim;
     const double compressed = latent.query_rank > 0 ? latent.query_rank : shape.hidden;
@@ -70,12 +71,12 @@ void add_projections(const ModelShape& shape, const Layout& layout, double token
   work.products.push_back({tokens, shape.hidden, results, part.share});
 }
 
-// Fused attention computes half of the scores of a causal mask and writes none.
+// Fused attention computes half of the scores of a causal mask, and writes none of them.
 void add_attention(const ModelShape& shape, const Layout& layout, const TrainingTask& task,
                    const KindShare& part, LayerWork& work) {
   const double tokens = local_tokens(layout, task) * layout.uly;
   if (part.kind.mixer == Mixer::linear) {
-    // In chunks: an update, a decay and a read of the state.
+    // In chunks: the state is updated, decays and is read.
     const double columns = 3 * shape.linear.state / shape.linear.dim / (layout.tp * layout.uly);
     work.attention.push_back({tokens, columns, shape.linear.dim, part.share});
     return;
@@ -92,7 +93,7 @@ void add_attention(const ModelShape& shape, const Layout& layout, const Training
     work.backward_memory_bytes += scores * (3 * kElement + kScore);
     return;
   }
-  // Scores come twice, the gradients of queries, keys and values once.
+  // Scores are computed twice, the gradients of queries, keys and values once.
   work.attention_backward = (3 * heads.dim + 2 * heads.value_dim) / (heads.dim + heads.value_dim);
   const double seen = seen_in_sequence(shape, part.kind, task.sequence);
   work.attention.push_back({tokens, seen, heads.dim, queries * part.share});
@@ -102,7 +103,7 @@ void add_attention(const ModelShape& shape, const Layout& layout, const Training
   }
 }
 
-// The share of dense layers that have an inner part at all.
+// Returns the share of dense layers that have an inner part.
 double dense_share(const ModelShape& shape) {
   double dense = 0;
   double inner = 0;
@@ -137,15 +138,15 @@ void add_inner(const ModelShape& shape, const Layout& layout, double tokens, boo
   inner(sent / local, shape.expert_ffn, local);
   inner(tokens, shape.shared_ffn / layout.tp, 1);
   const double moved = sent * shape.hidden * kElement;
-  work.memory_bytes += 4 * moved;  // rows are put in the order of experts, and summed back
+  work.memory_bytes += 4 * moved;  // rows are sorted by expert, and summed afterwards
   work.backward_memory_bytes += 4 * moved;
   work.expert_tokens = tokens / layout.tp;
 }
 
-// Keys and values go around, and on the way back once more, with the sums of their gradients one
-// step behind. Over uly, all that goes into and out of attention changes between places and heads:
-// backward what went in once more and what comes back, each with its gradient, and two numbers for
-// each row of a head.
+// Keys and values travel around the ring, and in the backward pass once more, with the sums of
+// their gradients one step behind. Over uly, all inputs and outputs of attention are exchanged
+// between positions and heads. Backward, the inputs are exchanged once more, and so are all
+// gradients and two numbers per row and head.
 void add_context(const ModelShape& shape, const Layout& layout, double tokens,
                  const KindShare& part, LayerWork& work) {
   if (part.kind.mixer != Mixer::attention) {
@@ -165,7 +166,7 @@ void add_context(const ModelShape& shape, const Layout& layout, double tokens,
   work.backward_heads_bytes += sent * (2 * given + queries * (heads.value_dim + 2));
 }
 
-// Elements of a token that go through norms or rotations of heads.
+// Returns the elements of a token in norms or rotations of heads.
 double turned_elements(const ModelShape& shape, LayerKind kind) {
   if (kind.mixer == Mixer::linear) {
     return shape.linear.columns;
@@ -192,15 +193,15 @@ LayerWork layer_work(const ModelShape& shape, const Layout& layout, const Traini
   }
   add_inner(shape, layout, tokens, has_experts, work);
 
-  // Two norms (read, written), two sums with what went around (two read, one written) and, where
-  // scores are dropped out, two dropouts.
+  // Two norms (read, written), two sums with the residual (two read, one written) and, with dropout
+  // of scores, two dropouts.
   const double row = tokens * shape.hidden * kElement;
   const double share = layout.sequence_parallel ? tp : 1;
   work.memory_bytes +=
       row / share * (task.materialised_attention ? 11 : 10) + tokens * turned * kElement * 2;
   work.backward_memory_bytes += row / share * 10 + tokens * turned * kElement * 2;
   if (task.precision != Precision::bf16) {
-    // Each input of a product is read and written once more, narrower.
+    // Each input of a product is read and written once more, in the narrower type.
     for (const MatrixProduct& product : work.products) {
       const double bytes = product.count * product.m * product.k * 3;
       work.memory_bytes += bytes;
@@ -208,7 +209,7 @@ LayerWork layer_work(const ModelShape& shape, const Layout& layout, const Traini
     }
   }
   // Rows enter and leave attention and the inner part. Forward and backward pass together move as
-  // much with sequence parallelism as without.
+  // many bytes with sequence parallelism as without.
   work.tensor_bytes =
       2 * tokens * kElement * (3 * shape.hidden + entering(shape)) / 2 * (tp - 1) / tp;
   return work;
@@ -219,7 +220,7 @@ LayerWork head_work(const ModelShape& shape, const Layout& layout, const Trainin
   const double columns = shape.vocabulary / layout.tp;
   LayerWork work;
   work.products.push_back({tokens, columns, shape.hidden});
-  // The loss reads the logits and writes what becomes their gradient, in f32.
+  // The loss reads the logits, and writes data for their gradient in f32.
   work.memory_bytes = tokens * columns * (kElement + 4 * 2);
   work.backward_memory_bytes = tokens * columns * (kElement + 4);
   return work;

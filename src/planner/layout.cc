@@ -130,7 +130,7 @@ std::string problem_of(const ModelShape& shape, const Layout& layout, const Trai
   if (layout.stage_ranks() % layout.ep != 0) {
     return "ep=" + number(layout.ep) + " does not divide the ranks of a stage";
   }
-  // Zigzag order cuts two parts for each rank of cp, which those of uly cut further.
+  // Zigzag order has two parts per rank of cp, which uly divides further.
   const double parts = (layout.cp > 1 ? 2.0 : 1.0) * layout.cp * layout.uly;
   if (std::fmod(task.sequence, parts) != 0) {
     return "a sequence of " + number(task.sequence) + " cannot be cut into " + number(parts) +

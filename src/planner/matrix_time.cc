@@ -8,7 +8,7 @@
 namespace unisono::planner {
 namespace {
 
-// Tiles that libraries choose from, and the share of the peak that each reaches.
+// A tile that libraries choose from, and the share of the peak that it reaches.
 struct Tile {
   double rows;
   double columns;

@@ -1,5 +1,5 @@
-// Estimates the time of a matrix product: that of its waves of tiles over all multiprocessors, or
-// that of its bytes, whichever is longer.
+// Estimates the time of a matrix product: the time of its waves of tiles over all multiprocessors,
+// or the time of its bytes, whichever is longer.
 #pragma once
 
 #include "planner/device.h"
@@ -16,10 +16,10 @@ struct MatrixProduct {
   double flops() const { return 2 * m * n * k * count; }
 };
 
-// As the data sheet promises; the fitted constants are applied by the caller.
+// According to the data sheet; the caller applies the fitted constants.
 double matrix_s(const DeviceModel& device, Precision precision, const MatrixProduct& product);
 
-// The time of the two products that the gradients of this one need.
+// Returns the time of the two products that compute the gradients of this one.
 double matrix_backward_s(const DeviceModel& device, Precision precision,
                          const MatrixProduct& product);
 

@@ -12,7 +12,7 @@
 namespace unisono::planner {
 namespace {
 
-// The name of a column, and names that published tables have for it.
+// The name of each column, and its names in published tables.
 constexpr std::array<std::array<std::string_view, 3>, 27> kColumns = {
     {{"stack", "release"},
      {"date"},
@@ -61,7 +61,7 @@ std::vector<std::string> cells_of(std::string_view line) {
       quoted = !quoted;
     } else if (letter == ',' && !quoted) {
       if (cells.size() > kMostCells) {
-        break;  // no line has so many columns
+        break;  // no line has more columns
       }
       cells.emplace_back();
     } else if (letter != '\r') {
@@ -81,7 +81,7 @@ std::string column_named(std::string_view given) {
   return std::ranges::find(kMetrics, name) != kMetrics.end() ? name : std::string();
 }
 
-// Why the whole table is refused.
+// The reason why a whole table is refused.
 struct Fault {
   std::string what;
 };
@@ -90,7 +90,7 @@ class Row {
  public:
   void set(const std::string& column, std::string cell) { cells_[column] = std::move(cell); }
 
-  // Empty where the table does not have it, or it does not apply.
+  // Returns the cell; empty if the table lacks the column, or if it does not apply.
   std::string text(std::string_view column) const {
     const auto found = cells_.find(column);
     return found == cells_.end() || lower(found->second) == "n/a" ? std::string() : found->second;
@@ -108,7 +108,7 @@ class Row {
   double number(std::string_view column, const std::string& cell) const {
     double value = 0;
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    // "30624 (29521)" has two figures, of which the first is meant.
+    // "30624 (29521)" has two figures; the first one counts.
     const bool ends = end == cell.data() + cell.size() || *end == ' ';
     if (error != std::errc{} || !ends || !std::isfinite(value) || value <= 0) {
       throw Fault{"the column " + in_quotes(column) + " is " + in_quotes(cell) +
@@ -151,7 +151,7 @@ Precision precision_of(const Row& row) {
               std::string(kSay)};
 }
 
-// "2026-04" -> 2026.25
+// Converts "2026-04" to 2026.25.
 double year_of(const Row& row) {
   const std::string cell = row.text("date");
   if (cell.empty()) {
@@ -185,7 +185,7 @@ ModelShape gpt_of(const Row& row) {
   return shape;
 }
 
-// Reads what the planner knows a word for; the answer says why it does not know the row.
+// Reads the rows that the planner can describe. For any other row, returns the reason.
 class RowReader {
  public:
   RowReader(const Row& row, const TableReader& reader, bool is_materialised)
@@ -220,7 +220,7 @@ class RowReader {
     step.cluster = cluster_of(*device, step.layout.devices());
     read_time(step);
     if (!problem_of(step.shape, step.layout, step.task).empty()) {
-      step.layout.vp = 1;  // stages of unequal size: the model has no word for them
+      step.layout.vp = 1;  // stages of unequal size, which the model cannot describe
     }
     return problem_of(step.shape, step.layout, step.task);
   }
@@ -265,7 +265,7 @@ class RowReader {
       layout.dp = devices / layout.devices();
     }
     const std::string zero = row_.text("zero");
-    const std::string fsdp = row_.text("fsdp");  // the ranks that it shards over
+    const std::string fsdp = row_.text("fsdp");  // number of ranks that it shards over
     layout.zero = zero == "0"                   ? 0
                   : !zero.empty()               ? std::min(3, row_.whole("zero", 1))
                   : fsdp.empty() || fsdp == "0" ? 1
@@ -315,7 +315,7 @@ class RowReader {
   bool is_materialised_;
 };
 
-// Returns a robust distance: a row that is far off counts little more than one that is near.
+// Returns a robust distance, in which a far outlier counts little more than a near miss.
 double misfit(const std::vector<MeasuredStep>& steps, const Constants& constants) {
   double sum = 0;
   for (MeasuredStep step : steps) {
@@ -325,7 +325,8 @@ double misfit(const std::vector<MeasuredStep>& steps, const Constants& constants
     const double error = std::abs(std::log(predicted / step.step_s));
     sum += std::sqrt(error * error + 1e-4);
   }
-  // Without measurements that tell them apart, constants stay near those of a device without any.
+  // Keeps constants that the measurements do not determine near the constants of an unmeasured
+  // device.
   constexpr double Constants::* kFitted[] = {&Constants::compute, &Constants::memory,
                                              &Constants::network};
   const Constants unmeasured;
@@ -338,7 +339,7 @@ double misfit(const std::vector<MeasuredStep>& steps, const Constants& constants
 // Constants that change together.
 using Direction = std::vector<double Constants::*>;
 
-// Steps along one direction at a time and along two at once, which shrink when none helps.
+// Moves along one direction or two at once; halves the step if no move helps.
 Constants descend(const std::vector<MeasuredStep>& steps, Constants start,
                   const std::vector<Direction>& free) {
   const auto moved = [](Constants constants, const Direction& direction, double by) {

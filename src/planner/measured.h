@@ -14,10 +14,10 @@ namespace unisono::planner {
 
 struct MeasuredStep {
   std::size_t line = 0;
-  std::string stack = {};   // "megatron-bridge-26.04": the program that trains, and its release
-  std::string model = {};   // as the table names it
+  std::string stack = {};   // "megatron-bridge-26.04": the training program and its release
+  std::string model = {};   // as named in the table
   std::string device = {};  // "h100"
-  double year = 0;          // 2024.5; 0: the table does not say
+  double year = 0;          // such as 2024.5; 0: unknown
   ModelShape shape = {};
   Layout layout = {};
   TrainingTask task = {};
@@ -28,15 +28,16 @@ struct MeasuredStep {
 struct MeasuredTable {
   std::string source = {};
   std::vector<MeasuredStep> steps = {};
-  std::vector<std::string> left_out = {};  // rows that the planner cannot describe, and why
-  std::vector<std::string> unread = {};    // columns
+  std::vector<std::string> left_out = {};  // rows that the planner cannot describe, with the
+                                           // reasons
+  std::vector<std::string> unread = {};    // unknown columns
 };
 
 // Maps a table's names to models and devices, and supplies the columns that it may omit.
 struct TableReader {
   std::function<std::optional<ModelShape>(const std::string&)> model = find_model;
   std::function<std::optional<DeviceModel>(const std::string&)> device = find_device;
-  std::string asked_model = {};  // of rows of a table without the column
+  std::string asked_model = {};  // for the rows of a table without the column
   std::string asked_device = {};
 };
 
@@ -48,15 +49,15 @@ struct TableReader {
 //   layers          replaces the model's number of layers
 //   hidden, heads   with layers: the shape of a model whose name begins with "gpt"
 // Lines that begin with # describe the table: "# source: ..." and "# attention: materialised".
-// Fails if a cell that the prediction needs is empty or invalid.
+// Fails if a cell is empty or invalid that the prediction needs.
 Parsed<MeasuredTable> parse_measured_steps(std::string_view text, const TableReader& reader = {});
 
-// Predictions with the constants that the clusters have.
+// Returns predictions with the constants of the clusters.
 std::vector<double> predict(const std::vector<MeasuredStep>& steps);
 
-// The constants that make the median of the errors least, of all these steps together, each at
-// least 1. As many as the steps can tell apart: one factor of all below three steps, compute and
-// memory below six, then the network; and the experts of models that have some.
+// Returns the constants that minimise the median error over all of these steps; each is at least 1.
+// Fits as many constants as the steps can distinguish: one common factor below three steps, compute
+// and memory below six, then also the network; and the expert constant if some models have experts.
 Constants fit_constants(const std::vector<MeasuredStep>& steps, Constants start);
 
 }  // namespace unisono::planner

@@ -6,10 +6,10 @@
 namespace unisono::planner {
 namespace {
 
-constexpr double kLogit = 4;                         // bytes: in bf16, with the gradient beside it
+constexpr double kLogit = 4;                         // bytes: a bf16 logit and its gradient
 constexpr double kFrameworkBytes = 2.0 * (1 << 30);  // context, kernels, buffers of collectives
 
-// Elements of one token that a layer's mixer keeps, and those of its result, in the mean of the
+// The elements of one token that a layer's mixer keeps, and those of its result, averaged over the
 // layers.
 struct MixerElements {
   double kept = 0;
@@ -34,8 +34,8 @@ MixerElements mixer_elements(const ModelShape& shape) {
 
 }  // namespace
 
-// Inputs of products are kept as they are multiplied; what enters norms, activation functions and
-// attention stays bf16.
+// The inputs of products are kept in the type in which they are multiplied; the inputs of norms,
+// activation functions and attention stay bf16.
 double kept_bytes(const ModelShape& shape, const Layout& layout, const TrainingTask& task) {
   constexpr double kPlain = 2;
   const double tokens = local_tokens(layout, task);
@@ -46,12 +46,12 @@ double kept_bytes(const ModelShape& shape, const Layout& layout, const TrainingT
   }
   const double input = weight_bytes(task.precision);
   const bool is_selective = layout.recompute == Recompute::selective;
-  const double made = shape.gated ? 2 : 1;  // what the activation function reads
+  const double made = shape.gated ? 2 : 1;  // inputs of the activation function
   const double inner = made * kPlain + (is_selective ? 0 : input);
-  // The output of attention is kept as it was made, and as it is multiplied.
+  // The output of attention is kept both as computed and as multiplied.
   const MixerElements mixed = mixer_elements(shape);
   const double output = input < kPlain ? mixed.results * input : 0;
-  // The masks of two dropouts are counted only if the scores go through memory.
+  // The masks of two dropouts count only if the scores go through memory.
   const double masks = task.materialised_attention ? 2 : 0;
   const double norms = 2 * kPlain + (is_selective ? 0 : 2 * input);
   double wide = shape.ffn * inner;
@@ -74,8 +74,8 @@ double stage_layers(const ModelShape& shape, const Layout& layout) {
   return layout.vp * std::ceil(shape.layers / parts);
 }
 
-// Compression weights are whole on all ranks of tp, and so are key-value heads that are
-// fewer.
+// Compression weights are whole on all ranks of tp, and so are key-value heads if they are fewer
+// than ranks.
 double local_mixer_weights(const ModelShape& shape, LayerKind kind, double tp) {
   const double all = mixer_weights(shape, kind);
   if (kind.mixer != Mixer::attention) {
@@ -133,14 +133,14 @@ MemoryParts training_memory(const ModelShape& shape, const Layout& layout,
   if (layout.vp > 1) {
     in_flight *= 1 + (layout.pp - 1.0) / (static_cast<double>(layout.pp) * layout.vp);
   }
-  // The activations of the current layer and of the one that is being copied stay.
+  // Only the activations of the current layer, and of the one being copied, stay.
   const double kept_layers = in_flight * layers;
   parts.activations = (layout.offload.activations ? std::min(2.0, kept_layers) : kept_layers) *
                       kept_bytes(shape, layout, task);
   if (layout.recompute == Recompute::full) {
     Layout whole = layout;
     whole.recompute = Recompute::none;
-    parts.activations += kept_bytes(shape, whole, task);  // of the layer that is done again
+    parts.activations += kept_bytes(shape, whole, task);  // of the recomputed layer
   }
   const double tokens = local_tokens(layout, task);
   if (layout.pp == 1) {
@@ -148,7 +148,7 @@ MemoryParts training_memory(const ModelShape& shape, const Layout& layout,
   }
   parts.buffers = kFrameworkBytes;
   if (layout.zero >= 3) {
-    // Two layers are whole at a time: the one at work and the next.
+    // Two layers are whole at a time: the current one and the next.
     parts.buffers += 2 * 2 * (weights.dense + weights.experts) / layers;
   }
   return parts;

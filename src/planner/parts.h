@@ -1,4 +1,4 @@
-// The parts of a time by their names, for texts and tables.
+// Names the parts of a time, for texts and tables.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// The layouts that a search keeps, and those that it counts.
+// Collects the layouts of a search: keeps the best ones, and counts the others.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace unisono::planner {
 
 class Levels;
 
-// Why layouts were refused, and how many.
+// A reason for refusing layouts, and the number of layouts that were refused for it.
 struct Refusal {
   std::string why = {};
   std::int64_t layouts = 0;
@@ -30,18 +30,20 @@ struct Ranking {
   std::int64_t fitting = 0;
   std::int64_t tried = 0;
   std::vector<Refusal> refused = {};  // most layouts first
-  double least_missing_bytes = 0;     // with nothing that fits: of the layout that misses least
-  std::string least_missing = {};     // that layout
-  // The one that misses limits of time least, of those that memory allows and these do not.
+  double least_missing_bytes = 0;     // if no layout fits: the missing memory of the layout that
+                                      // needs least
+  std::string least_missing = {};     // name of that layout
+  // The layout that exceeds the time limits least, among those that fit into memory but exceed
+  // them.
   std::optional<Estimate> nearest = {};
 };
 
 struct SearchOptions {
-  std::size_t most = 10;  // kept
+  std::size_t most = 10;  // number of layouts to keep
   bool tries_uly = true;
-  bool tries_pools = false;        // of serving: prompts and answers on devices of their own
-  bool tries_offload = false;      // to the host's memory, where nothing else fits
-  const Levels* levels = nullptr;  // of training; null: the formula alone
+  bool tries_pools = false;        // for serving: prompts and answers on separate devices
+  bool tries_offload = false;      // to host memory, if nothing else fits
+  const Levels* levels = nullptr;  // for training; nullptr: the formula alone
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 
@@ -55,7 +57,7 @@ inline std::vector<int> divisors(int number, int most) {
   return result;
 }
 
-// Counts what is refused, and remembers which layout needs the least more memory.
+// Counts refused layouts, and remembers which one needs the least additional memory.
 template <typename Estimate>
 class Sieve {
  public:
@@ -67,7 +69,7 @@ class Sieve {
     ++refused_[why];
   }
 
-  // `times`: how many times as long as a limit of time it takes.
+  // `times`: its time over the time limit.
   void refuse_slow(const Estimate& estimate, double times) {
     if (estimate.memory.total() > cluster_.usable_bytes()) {
       refuse("memory");
@@ -105,7 +107,7 @@ class Sieve {
     }
   }
 
-  // The last one that is kept, once there are as many as asked for.
+  // Returns the last layout to be kept, once all places are taken; else nullptr.
   const Estimate* last() const {
     return ranking_.best.size() < options_.most ? nullptr : &ranking_.best.back();
   }

@@ -9,7 +9,7 @@
 namespace unisono::planner {
 namespace {
 
-// The axes of a stage are settled; what is left is chosen here.
+// Tries the other choices for a stage whose axes are fixed.
 void try_stage(const ModelShape& shape, const TrainingTask& task, const Cluster& cluster,
                const Layout& axes, const SearchOptions& options, TrainingModel& model,
                Sieve<TrainingEstimate>& sieve) {
@@ -28,11 +28,11 @@ void try_stage(const ModelShape& shape, const TrainingTask& task, const Cluster&
       layout.vp = vp;
       layout.micro_batch = micro_batch;
       if (const std::string problem = problem_of(shape, layout, task); !problem.empty()) {
-        // Sizes differ from one layout to the next: what they have in common is told.
+        // Sizes differ between layouts, so only the common reason is counted.
         sieve.refuse(problem.find("batch") != std::string::npos ? "batch" : "dimensions");
         continue;
       }
-      // Returns whether it fits: whatever needs less memory only costs time then.
+      // Returns true if it fits; layouts that need less memory then only cost time.
       const auto attempt = [&](const Layout& tried) {
         const TrainingEstimate estimate = estimate_of(tried);
         sieve.take(estimate, faster);
@@ -43,7 +43,8 @@ void try_stage(const ModelShape& shape, const TrainingTask& task, const Cluster&
         layout.recompute = recompute;
         layout.zero = 1;
         fits = attempt(layout);
-        // Neither goes well with a pipeline, whose microbatches would each exchange all weights.
+        // Neither works well with a pipeline, each of whose microbatches would exchange all
+        // weights.
         for (const int zero : {2, 3}) {
           if (layout.pp == 1 && layout.dp > 1 && (!fits || zero == 3)) {
             layout.zero = zero;
@@ -111,7 +112,7 @@ Ranking<TrainingEstimate> search_training(const ModelShape& shape, const Trainin
                                           const Cluster& cluster, const SearchOptions& options) {
   Sieve<TrainingEstimate> sieve(cluster, options);
   TrainingModel model(shape, task, cluster);
-  // All exchange with all over uly, which links between domains are slow for.
+  // Over uly all ranks exchange data with each other, which is slow over the links between domains.
   const auto try_context = [&](Layout axes) {
     const int ranks = axes.cp;
     const int most = options.tries_uly ? std::max(1, cluster.domain / axes.tp) : 1;

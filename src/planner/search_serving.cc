@@ -1,5 +1,5 @@
-// The search for layouts that serve a model: with as many requests at once as limits allow, or with
-// requests that arrive at random.
+// Searches for layouts that serve a model: with as many concurrent requests as limits allow, or
+// with requests that arrive at random.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -9,13 +9,12 @@
 namespace unisono::planner {
 namespace {
 
-// With the requests that are asked for, else as many at once as memory and limits allow, by
-// doubling.
+// Uses the requested concurrency; otherwise doubles it as long as memory and limits allow.
 template <typename Keeps, typename Estimator>
 ServingEstimate most_at_once(const ServingTask& task, const Cluster& cluster,
                              const ServingLayout& layout, const Keeps& keeps,
                              const Estimator& estimate_of) {
-  constexpr int kMostAtOnce = 4096;  // of a group
+  constexpr int kMostAtOnce = 4096;  // per group
   ServingTask asked = asked_of(task, layout);
   ServingEstimate estimate = estimate_of(layout, asked);
   for (int more = 2; task.concurrency == 0 && more <= kMostAtOnce; more *= 2) {
@@ -29,7 +28,7 @@ ServingEstimate most_at_once(const ServingTask& task, const Cluster& cluster,
   return estimate;
 }
 
-// All layouts of one instance that some of the devices have.
+// Calls `attempt` for all layouts of one instance on some of the devices.
 template <typename Try>
 void each_serving_layout(const ModelShape& shape, const Cluster& cluster,
                          const SearchOptions& options, const Try& attempt) {
@@ -49,8 +48,8 @@ void each_serving_layout(const ModelShape& shape, const Cluster& cluster,
   }
 }
 
-// Instances that read prompts, of 1, 2, 4, ... devices. The cache of a prompt is sent to a device
-// that answers while it is read.
+// Returns instances of 1, 2, 4, ... devices that only read prompts. While a prompt is read, its
+// cache is sent to an answering device.
 std::vector<PromptPool> prompt_pools(const ModelShape& shape, const ServingTask& task,
                                      const Cluster& cluster, const SearchOptions& options) {
   std::vector<PromptPool> pools;
@@ -61,7 +60,7 @@ std::vector<PromptPool> prompt_pools(const ModelShape& shape, const ServingTask&
       ServingTask asked = task;
       asked.concurrency = layout.dp;
       if (layout.instances > 1 || !problem_of(shape, layout, asked).empty()) {
-        return;  // instances are counted where both pools share the devices
+        return;  // the caller that divides the devices chooses the number of instances
       }
       const PromptPool pool = estimate_prompts(shape, layout, asked, cluster);
       if (pool.memory.total() <= cluster.usable_bytes()) {
@@ -123,14 +122,14 @@ void add_pools(const ModelShape& shape, const ServingTask& task, const ServingLi
   }
 }
 
-// Returns the times of an estimate over their limits, the larger quotient.
+// Returns the larger ratio of the estimate's times over their limits.
 double times_as_long(const ServingEstimate& estimate, const ServingLimits& limits) {
   return std::max(limits.first_token_s == 0 ? 0 : estimate.first_token_s / limits.first_token_s,
                   limits.token_s == 0 ? 0 : estimate.token_s / limits.token_s);
 }
 
-// Searches for the fewest devices with which nine of ten requests keep the limits, of requests that
-// arrive at random.
+// For requests that arrive at random: searches for the fewest devices with which nine of ten
+// requests keep the limits.
 class ArrivalSearch {
  public:
   ArrivalSearch(const ModelShape& shape, const ServingTask& task, const ServingLimits& limits,
@@ -151,7 +150,7 @@ class ArrivalSearch {
     return std::move(sieve_).ranking();
   }
 
-  // The layout with as many instances as it says.
+  // Returns the layout with its specified instances.
   Ranking<ServingEstimate> ranking_of(const ServingLayout& layout) && {
     ServingEstimate estimate = answers_of(layout);
     const RequestServer server = server_of(estimate, true);
@@ -177,7 +176,7 @@ class ArrivalSearch {
     return server.most_per_s() * layout.dp * layout.instances;
   }
 
-  // With as many answers under way as memory and the limit of a token allow.
+  // Returns the estimate with as many concurrent answers as memory and the token limit allow.
   ServingEstimate answers_of(const ServingLayout& layout) const {
     return most_at_once(
         task_, cluster_, layout,
@@ -207,14 +206,15 @@ class ArrivalSearch {
     return per_s < server.most_per_s() ? std::optional(play_arrivals(server, per_s)) : std::nullopt;
   }
 
-  // Returns the times that nine of ten requests keep over their limits, the larger quotient.
+  // Returns the larger ratio over the limits, of the times that nine of ten requests keep.
   double times_as_long(const Waits& waits) const {
     return std::max(
         limits_.first_token_s == 0 ? 0 : waits.first_token_s.nine_of_ten / limits_.first_token_s,
         limits_.token_s == 0 ? 0 : waits.token_s.nine_of_ten / limits_.token_s);
   }
 
-  // Gives the layout the fewest instances that keep the limits, of `most`; unset: not even those.
+  // Gives the layout the fewest instances, up to `most`, that keep the limits. Unset if `most`
+  // instances do not keep them.
   std::optional<Waits> fewest_instances(const RequestServer& server, ServingLayout& layout,
                                         int most) const {
     const auto keeping = [&](int instances) {
@@ -239,7 +239,7 @@ class ArrivalSearch {
     return best;
   }
 
-  // The instances that the devices have, and that no better layouts beat.
+  // Returns how many instances the devices allow, within the size of the last layout kept.
   int most_instances(const ServingLayout& layout, int others = 0) const {
     const ServingEstimate* const last = sieve_.last();
     const int devices =
@@ -259,7 +259,7 @@ class ArrivalSearch {
     }
   }
 
-  // Returns the parts of a token for the mean number of answers under way.
+  // Returns the parts of a token for the mean number of concurrent answers.
   TokenParts parts_of(const ServingEstimate& estimate) const {
     const ServingLayout& layout = estimate.layout;
     const double at_once = std::max(1.0, std::round(estimate.waits->at_once));
@@ -317,8 +317,8 @@ class ArrivalSearch {
     }
   }
 
-  // Each pool has the fewest devices that keep its own limit. Requests leave the prompts more
-  // evenly than they came; answers are played as if they came at random all the same.
+  // Gives each pool the fewest devices that keep its own limit. Requests leave the prompt pool more
+  // evenly than they arrived, but answers are still simulated with random arrivals.
   void try_pools() {
     std::optional<PromptPool> best;
     Waits waits;
@@ -363,7 +363,8 @@ class ArrivalSearch {
   Sieve<ServingEstimate> sieve_;
 };
 
-// The most requests at once with which limits are kept, one where they never are.
+// Returns the estimate with the most concurrent requests that keep the limits; with one request if
+// that already exceeds them.
 ServingEstimate estimate_steady(const ModelShape& shape, const ServingLayout& layout,
                                 const ServingTask& task, const ServingLimits& limits,
                                 const Cluster& cluster) {

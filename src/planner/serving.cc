@@ -22,7 +22,8 @@ double stored_bytes(const PartWeights& weights, const ServingTask& task) {
                      : weights.total() * weight_bytes(task.weights);
 }
 
-// Weights that a step of `tokens` reads, of all ranks together; the embedding is looked up only.
+// Returns the weights that a step of `tokens` reads on all ranks together. The embedding is only
+// looked up.
 PartWeights read_weights(const ModelShape& shape, double tokens) {
   PartWeights weights = part_weights(shape);
   weights.ends -= shape.hidden * shape.vocabulary * (shape.tied ? 0 : 1);
@@ -33,8 +34,8 @@ PartWeights read_weights(const ModelShape& shape, double tokens) {
   return weights;
 }
 
-// Returns the work of a prompt whose first `cached` tokens are in the cache already. All devices
-// wait for the one whose experts get the most rows.
+// Returns the work of a prompt whose first `cached` tokens are already in the cache. All devices
+// wait for the device whose experts get the most rows.
 double prompt_flops(const ModelShape& shape, double imbalance, double tokens, double cached = 0) {
   const double embedding = shape.hidden * shape.vocabulary * (shape.tied ? 1 : 2);
   const double more =
@@ -44,8 +45,9 @@ double prompt_flops(const ModelShape& shape, double imbalance, double tokens, do
          (cached > 0 ? mixing_flops(shape, cached) * cached : 0);
 }
 
-// Elements of a sequence's caches on one rank, where each layer counts `tokens_of` tokens: heads
-// that are fewer than ranks are kept twice. What an indexer keeps counts `all` tokens.
+// Returns the elements of a sequence's caches on one rank, with `tokens_of` tokens per layer. If
+// there are fewer heads than ranks, heads are kept on several ranks. An indexer's cache counts
+// `all` tokens.
 template <typename TokensOf>
 double local_cache(const ModelShape& shape, const ServingLayout& layout, double all,
                    const TokensOf& tokens_of) {
@@ -173,14 +175,15 @@ std::string problem_of(const ModelShape& shape, const ServingLayout& layout,
 
 namespace {
 
-// An imbalance needs devices with different experts.
+// Only devices with different experts can be imbalanced.
 double imbalance_of(const ServingLayout& layout, const ServingTask& task) {
   return layout.ep > 1 ? task.imbalance : 1;
 }
 
-// Rows of one device to their experts, narrow if the experts multiply narrow numbers, and back in
-// bf16. `once`: a row goes once to each domain that has one of its experts, and from there on; else
-// each expert gets its own copy, as decoding does that has no time to gather them.
+// Returns the time to send the rows of one device to their experts (in the experts' narrow type)
+// and back in bf16. `once`: a row crosses once to each domain that has one of its experts, and is
+// forwarded there. Otherwise each expert gets its own copy, as in decoding, which has no time to
+// gather rows.
 double experts_s(const ModelShape& shape, const ServingLayout& layout, const ServingTask& task,
                  const Cluster& cluster, double rows, bool once) {
   if (layout.dp == 1) {
@@ -196,7 +199,7 @@ double experts_s(const ModelShape& shape, const ServingLayout& layout, const Ser
          send_s(cluster, bytes * k * (1 - 1.0 / layout.ep), bytes * copies * (1 - 1 / domains));
 }
 
-// Bytes that a token's rows move through tp, in all layers.
+// Returns the bytes that a token's rows move through tp, in all layers.
 double exchanged_bytes(const ModelShape& shape, const ServingLayout& layout) {
   const double row = shape.hidden * weight_bytes(Precision::bf16);
   return 2.0 * shape.layers * 2 * (layout.tp - 1.0) / layout.tp * row;
@@ -237,14 +240,14 @@ ServingEstimate estimate_answers(const ModelShape& shape, const ServingLayout& l
                                  const ServingTask& task, const Cluster& cluster,
                                  const ServingConstants& constants) {
   const DeviceModel& device = cluster.device;
-  const double batch = task.concurrency / layout.dp;  // of a group
+  const double batch = task.concurrency / layout.dp;  // per group
   const double group = static_cast<double>(layout.tp) * layout.pp;
   const double per_second = device.memory_bytes_per_s / constants.memory;
   const double context = task.input + task.output / 2;
   const double cache_byte = weight_bytes(task.cache);
 
   TokenParts parts;
-  // A pipeline's stages work on parts of the batch in turn: a token meets all of them.
+  // The stages of a pipeline work on parts of the batch in turn, and a token visits all of them.
   const double rows = batch * (1 + task.speculation.drafted);
   PartWeights read = read_weights(shape, rows * layout.dp);
   const double total = stored_bytes(read, task);
@@ -300,7 +303,7 @@ RequestServer answer_server(const ModelShape& shape, const ServingLayout& layout
   return server;
 }
 
-// A request waits for a step, its own prompt, and a share of others' prompts.
+// A request waits for a step, its own prompt, and a share of the other requests' prompts.
 double first_token_s(double prompt_s, int stages, double others,
                      const ServingConstants& constants) {
   return constants.first_s +

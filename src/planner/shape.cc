@@ -7,7 +7,7 @@
 namespace unisono::planner {
 namespace {
 
-// The models of MosaicML: no bias, the embedding is also the head.
+// The models of MosaicML: without biases; the embedding is also the head.
 ModelShape mpt(const char* name, int layers, double hidden, int heads) {
   return {.name = name,
           .layers = layers,
@@ -35,8 +35,8 @@ ModelShape llama2(const char* name, int layers, double hidden, int heads, int kv
           .vectors = (2.0 * layers + 1) * hidden};
 }
 
-// The sources are the config.json files that the models are published with; of GPT-3 it is table
-// 2.1 of Brown et al., 2020, of the sizes below it Narayanan et al., 2021.
+// The sources are the models' published config.json files. The source of GPT-3 is table 2.1 of
+// Brown et al., 2020; of the sizes below it, Narayanan et al., 2021.
 const std::vector<ModelShape>& models() {
   static const std::vector<ModelShape> kModels = {
       {.name = "gpt3-175b",
@@ -376,7 +376,7 @@ double state_bytes(const ModelShape& shape) {
 
 namespace {
 
-// Tokens that attention sees at most; 0: all.
+// Returns the most tokens that attention sees; 0: all.
 double most_seen(const ModelShape& shape, LayerKind kind) {
   return kind.has_window ? shape.window : shape.indexer.chosen;
 }
@@ -400,12 +400,13 @@ double seen_in_sequence(const ModelShape& shape, LayerKind kind, double tokens) 
   if (most == 0 || tokens <= most) {
     return tokens / 2;
   }
-  // The first `most` tokens see half of it, the others all of it; of a chunk each sees half.
+  // The first `most` tokens see half of the window on average, the others all of it. In chunks
+  // every token sees half on average.
   return kind.has_window && shape.is_chunked ? most / 2 : most * (1 - most / (2 * tokens));
 }
 
 double mixing_flops(const ModelShape& shape, double tokens) {
-  // A state decays, is read, and takes the outer product of a key and a value.
+  // Per element of the state: decay, read, and add the outer product of a key and a value.
   constexpr double kStateFlops = 6;
   return sum_of_layers(shape, [&](LayerKind kind) {
     if (kind.mixer != Mixer::attention) {

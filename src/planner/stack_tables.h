@@ -1,4 +1,4 @@
-// The tables of src/planner/stacks/, which the build turns into text in the library.
+// The tables in src/planner/stacks/, which the build converts to text in the library.
 #pragma once
 
 #include <span>

@@ -12,16 +12,16 @@
 namespace unisono::planner {
 namespace {
 
-// Standard deviations of what residuals of dense models have in common, in the logarithm, and how
-// far that reaches: the most likely ones for the built-in steps under a prior of 0.1 each.
+// Standard deviations of the common parts of residuals, for dense models and in the logarithm, and
+// their ranges: the most likely values for the built-in steps under a prior of 0.1 each.
 constexpr double kAll = 0.10;
 constexpr double kStack = 0.10;
 constexpr double kDevice = 0.08;
-constexpr double kPrecision = 0.02;  // of one stack, device and precision
-constexpr double kLayout = 0.086;    // of one stack
-constexpr double kModel = 0.055;     // of one stack and layout
+constexpr double kPrecision = 0.02;  // per stack, device and precision
+constexpr double kLayout = 0.086;    // per stack
+constexpr double kModel = 0.055;     // per stack and layout
 constexpr double kNoise = 0.031;
-constexpr double kExperts = 2.8;  // times as much of models with experts
+constexpr double kExperts = 2.8;  // factor for models with experts
 constexpr double kReach = 1.24;   // between layouts, in octaves of their sizes
 constexpr double kYears = 0.34;   // between releases
 
@@ -41,7 +41,7 @@ std::array<double, 4> sizes_of(const ModelShape& shape) {
 }
 
 std::array<double, 9> sizes_of(const Layout& layout, double sequence) {
-  constexpr double kStep = 2;  // between ways of working, as far as between sizes four times apart
+  constexpr double kStep = 2;  // between methods: as far as sizes that differ by a factor of four
   return {std::log2(layout.tp),
           std::log2(layout.pp),
           std::log2(layout.cp * layout.uly),

@@ -1,6 +1,6 @@
-// Stacks: programs that train, with the steps that were measured of their releases
-// (src/planner/stacks/). What a step takes beside its formula is predicted from the residuals of
-// these steps, and with it how far off the prediction may be.
+// Stacks: training programs, with the measured steps of their releases (src/planner/stacks/). The
+// residuals of these steps predict how a step deviates from its formula, and the error of that
+// prediction.
 #pragma once
 
 #include <array>
@@ -17,30 +17,30 @@ namespace unisono::planner {
 struct TrainingEstimate;
 
 struct Stack {
-  std::string name = {};    // "megatron-bridge-26.04"
+  std::string name = {};    // such as "megatron-bridge-26.04"
   std::string source = {};  // document and revision
   double year = 0;
-  bool materialised_attention = false;  // and no sequence parallelism, as of then
-  std::string like = {};  // without measured steps: the family whose level is taken for its own
+  bool materialised_attention = false;  // and no sequence parallelism, as was usual then
+  std::string like = {};                // without measured steps: the family whose level it uses
 
-  std::string family() const;  // "megatron-bridge"
+  std::string family() const;  // such as "megatron-bridge"
 };
 
-// "2026-04"
+// Returns a text such as "2026-04".
 std::string date_text(double year);
 
-// A step's time is `times` what the formula says; its logarithm has this deviation.
+// A step takes `times` the formula's time; the logarithm of `times` has this standard deviation.
 struct Level {
   double times = 1;
   double deviation = 0;
 
-  double low() const;  // nine of ten steps are between these
+  double low() const;  // nine of ten steps lie between low() and high()
   double high() const;
 };
 
 // The properties of a step that determine how its residual correlates with those of others.
 struct StepPlace {
-  std::string family = {};  // of the stack
+  std::string family = {};  // family of the stack
   std::string device = {};
   double year = 0;
   Precision precision = Precision::bf16;
@@ -53,7 +53,7 @@ class Evidence {
   explicit Evidence(std::vector<MeasuredStep> steps);
 
   const std::vector<MeasuredStep>& steps() const { return steps_; }
-  // The level of each step as the others predict it.
+  // Returns the level of each step as predicted from all others.
   std::vector<Level> left_out() const;
 
  private:
@@ -63,17 +63,17 @@ class Evidence {
   Kriging kriging_;
 };
 
-// The steps of all stacks that are built in.
+// The steps of all built-in stacks.
 const Evidence& built_in_evidence();
 // Newest first.
 const std::vector<Stack>& known_stacks();
-// By its name, or that of its family: the newest. Empty: there is none.
+// Finds a stack by its name, or the newest one of a family. Returns nothing if there is none.
 std::optional<Stack> find_stack(std::string_view name);
-// The newest that was measured on this device with a model of this kind; else with any model of
-// this kind.
+// Returns the newest stack that was measured on this device with a model of this kind; if there is
+// none, the newest one measured with a model of this kind.
 Stack default_stack(std::string_view device, bool has_experts);
 
-// Predicts the levels of one question's layouts. The evidence must outlive it.
+// Predicts the levels of the layouts of one task. `evidence` must outlive it.
 class Levels {
  public:
   Levels(const Evidence& evidence, const Stack& stack, const ModelShape& shape,
@@ -82,13 +82,13 @@ class Levels {
   double times(const Layout& layout) const;
   Level at(const Layout& layout) const;
 
-  // Measured steps of the stack's family with such a model on this device.
+  // Returns the number of measured steps of the stack's family with such a model on this device.
   std::size_t alike() const { return alike_; }
-  // Returns the step whose layout is the nearest among those; null: there is none.
+  // Returns the one of these steps whose layout is nearest; nullptr if there is none.
   const MeasuredStep* nearest(const Layout& layout) const;
 
  private:
-  // The covariance of a measured step with any layout, and with an equal one.
+  // The covariance of a measured step with any layout, and with an equal layout.
   struct Common {
     double any = 0;
     double equal = 0;
@@ -103,11 +103,12 @@ class Levels {
   std::size_t alike_ = 0;
 };
 
-// An estimate of the formula, `times` as long in all its parts.
+// Returns the formula's estimate with all parts scaled by `times`.
 TrainingEstimate scaled(TrainingEstimate estimate, double times);
-// The same, with what is known of such a layout: also between which times nine of ten steps are.
+// Returns the estimate at the level predicted for its layout, with the interval that contains nine
+// of ten steps.
 TrainingEstimate at_level(const TrainingEstimate& estimate, const Levels& levels);
-// A cluster on which the formula alone gives such times, to play the step with.
+// Returns a cluster on which the formula alone gives `times` as long a step, for simulating it.
 Cluster at_level(Cluster cluster, double times);
 
 }  // namespace unisono::planner

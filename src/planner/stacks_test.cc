@@ -14,12 +14,12 @@
 namespace unisono::planner {
 namespace {
 
-// The steps that a test judges by, with what the others of them predict.
+// Steps to be judged, with their predictions from other steps.
 struct Judged {
   std::vector<MeasuredStep> steps;
   std::vector<double> errors;
-  double inside = 0;  // the share of steps within their intervals
-  double width = 0;   // the median of half an interval
+  double inside = 0;  // share of steps inside their intervals
+  double width = 0;   // median half-width of an interval
 };
 
 using Kept = bool (*)(const MeasuredStep&);
@@ -59,13 +59,13 @@ Judged left_out(Kept kept) {
   return judged;
 }
 
-// FLOP/s of the model over the device's peak.
+// Returns the model's FLOP/s over the device's peak.
 double utilisation(const MeasuredStep& step, double seconds) {
   return model_flops(step.shape, step.task) / step.layout.devices() / seconds /
          step.cluster.device.flops(step.task.precision);
 }
 
-// The errors of a planner that takes one MFU for each device and precision, of the other steps.
+// Returns the errors of a planner that uses one MFU per device and precision, from the other steps.
 std::vector<double> errors_of_one_mfu(const std::vector<MeasuredStep>& steps) {
   std::vector<double> errors;
   for (const MeasuredStep& step : steps) {
@@ -85,8 +85,8 @@ std::vector<double> errors_of_one_mfu(const std::vector<MeasuredStep>& steps) {
   return errors;
 }
 
-// The errors of a planner that takes the MFU of the nearest other step on the same device, in
-// octaves of the layout and the model.
+// Returns the errors of a planner that uses the MFU of the nearest other step on the same device,
+// in octaves of the layout and the model.
 std::vector<double> errors_of_nearest(const std::vector<MeasuredStep>& steps) {
   const auto sizes = [](const MeasuredStep& step) {
     const Layout& layout = step.layout;
@@ -145,8 +145,9 @@ TEST(Stacks, StepsThatWereLeftOutAreAsMeasured) {
   }
 }
 
-// The formula alone, with one set of constants: what the levels may not hide. In the order of
-// steps, Kendall's tau: nearly all pairs of A100 steps are in the order that was measured.
+// Tests the formula alone, with one set of constants, so that the levels cannot hide its errors.
+// Kendall's tau measures the order of steps: nearly all pairs of A100 steps are in the measured
+// order.
 TEST(Stacks, TheFormulaAloneIsNear) {
   constexpr Bounds kBounds[] = {{"throughputs", is_dense_throughput, 20, 0.08, 0.21},
                                 {"experts", has_experts, 40, 0.28, 0.78},
@@ -180,7 +181,7 @@ TEST(Stacks, TheFormulaAloneIsNear) {
   EXPECT_GT(order / pairs, 0.85);
 }
 
-// A planner that does no better than these is none.
+// The planner must be better than these two simple ones.
 TEST(Stacks, BetterThanOneMfuAndThanTheNearestRow) {
   for (const Kept kept : {is_dense, is_dense_throughput, has_experts}) {
     const Judged judged = left_out(kept);
@@ -220,7 +221,7 @@ TEST(Stacks, AreNamedAndDated) {
 TEST(Stacks, TheDefaultIsTheNewestOfTheDeviceAndKind) {
   EXPECT_EQ(default_stack("h100", false).name, "megatron-bridge-26.04.01");
   EXPECT_EQ(default_stack("a100", false).family(), "llm-foundry");
-  // Nothing was measured there: the newest of all.
+  // No stack was measured on this device: the newest one measured with a model of this kind.
   EXPECT_EQ(default_stack("mi300x", true).family(), "megatron-bridge");
 }
 
@@ -246,7 +247,7 @@ TEST(Levels, AreWiderWhereNothingWasMeasured) {
   EXPECT_NEAR(here.times(layout), here.at(layout).times, 1e-12);
 }
 
-// Its level is that of the other program that shards so, and less is known of it.
+// Uses the level of another program that shards in the same way, with a larger deviation.
 TEST(Levels, OfAStackWithoutSteps) {
   const ModelShape llama = known_model("llama3-8b");
   const TrainingTask task{.batch = 64, .sequence = 8192};
@@ -259,7 +260,7 @@ TEST(Levels, OfAStackWithoutSteps) {
   EXPECT_GT(titan.at(layout).deviation, foundry.at(layout).deviation);
 }
 
-// With a step's own measurement the level is nearly that of the measurement.
+// With a measurement of the same step, the level is nearly the measured one.
 TEST(Levels, FollowTheNearestStep) {
   const Evidence& evidence = built_in_evidence();
   const std::vector<double> formula = predict(evidence.steps());
@@ -344,7 +345,7 @@ TEST(Measured, PublishedTablesAreRead) {
   EXPECT_EQ(table.value->unread, std::vector<std::string>{"ga"});
 }
 
-// Constants come back from times that were made with them, as far as the rows tell them apart.
+// Recovers the constants from times computed with them, as far as the rows determine them.
 TEST(Measured, ConstantsAreFitted) {
   std::vector<MeasuredStep> steps;
   for (const MeasuredStep& step : built_in_evidence().steps()) {
@@ -360,7 +361,7 @@ TEST(Measured, ConstantsAreFitted) {
   const Constants fitted = fit_constants(steps, {});
   EXPECT_NEAR(fitted.compute, real.compute, 0.05);
   EXPECT_NEAR(fitted.memory, real.memory, 0.3);
-  // One row says one thing, and none makes a device better than its data sheet.
+  // One row determines one factor, and no row makes a device better than its data sheet.
   steps.resize(1);
   const Constants one = fit_constants(steps, {});
   EXPECT_NEAR(one.compute / one.memory, Constants{}.compute / Constants{}.memory, 1e-9);

@@ -17,7 +17,7 @@ namespace {
 
 using pipeline::ActionKind;
 
-// Streams of a rank: what computes and its collectives; sends forward; sends backward.
+// The streams of a rank: computing and its collectives; forward sends; backward sends.
 enum Stream : int { computing, forward_sends, backward_sends };
 
 class StepMaker {
@@ -54,8 +54,8 @@ class StepMaker {
   PassTimes times_;
   pipeline::Pipeline pipeline_;
   Step step_;
-  std::vector<std::size_t> next_;  // of each rank of the pipeline
-  std::set<std::string> done_;     // sends, by name
+  std::vector<std::size_t> next_;  // by pipeline rank
+  std::set<std::string> done_;     // names of finished sends
 };
 
 std::string name_of(ActionKind kind, int stage, int microbatch) {
@@ -83,7 +83,7 @@ std::vector<int> StepMaker::stage_ranks(int stage) const {
   return ranks;
 }
 
-// Its groups of `size` ranks that lie `apart`.
+// Returns its groups of `size` ranks at a distance of `apart`.
 std::vector<std::vector<int>> StepMaker::groups(int stage, int size, int apart) const {
   std::vector<std::vector<int>> result;
   const std::vector<int> all = stage_ranks(stage);
@@ -112,7 +112,7 @@ bool StepMaker::is_met(const pipeline::Action& action) const {
   }
 }
 
-// All groups of the stage do the same at the same time.
+// All groups of the stage run the collective at the same time.
 void StepMaker::add_collectives(int stage, const char* name, const char* collective,
                                 const char* algorithm, double bytes, int size, int apart,
                                 int repeat) {
@@ -170,7 +170,7 @@ void StepMaker::compute(const pipeline::Action& action) {
       {.name = "end of " + to_string(action), .ranks = stage_ranks(action.stage), .compute_us = 0});
 }
 
-// Each rank to the one in its place in the other stage.
+// Each rank sends to the rank at the same position in the other stage.
 void StepMaker::send(const pipeline::Action& action) {
   const bool is_forward = action.kind == ActionKind::send_forward;
   const int other = action.stage + (is_forward ? 1 : -1);
@@ -185,7 +185,7 @@ void StepMaker::send(const pipeline::Action& action) {
                           action.microbatch);
   for (std::size_t i = 0; i < from.size(); ++i) {
     if (from[i] == to[i]) {
-      return;  // both stages lie on the same ranks
+      return;  // both stages are on the same ranks
     }
     step_.items.push_back({.name = name,
                            .ranks = {from[i], to[i]},
@@ -238,7 +238,7 @@ Step StepMaker::make() {
   return std::move(step_);
 }
 
-// Operations of as many ranks share their schedule.
+// Operations with equally many ranks share a schedule.
 class WorkloadMaker {
  public:
   explicit WorkloadMaker(const Step& step) : step_(step) { workload_.ranks = step.ranks; }

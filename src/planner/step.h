@@ -1,6 +1,6 @@
-// A training step as data: what each rank computes, in the order of the pipeline schedule, and
-// which collective of which ranks moves how many bytes. It is a workload that the simulator plays
-// on the topology itself, where groups share links.
+// A training step as data: the computations of each rank, in the order of the pipeline schedule,
+// and the collectives, with their ranks and bytes. It is a workload that the simulator plays on the
+// topology, where groups share links.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@
 
 namespace unisono::planner {
 
-// A rank takes the items of a stream in their order.
+// A rank executes the items of a stream in order.
 struct StepItem {
   std::string name = {};
   std::vector<int> ranks = {};
   int stream = 0;
-  double compute_us = 0;        // with no collective
+  double compute_us = 0;        // for items without a collective
   std::string collective = {};  // "all_reduce"
   std::string algorithm = {};
   double bytes = 0;
@@ -32,18 +32,18 @@ struct Step {
 
 inline constexpr int kMostStepRanks = 1024;
 
-// The step of `count` microbatches. The rank of (tp, cp, dp, pp) counts tp first and pp last, so
-// that groups of tensor parallelism are neighbours. Errors: Error(usage) for more than
-// kMostStepRanks, or where the pipeline has no schedule of that shape.
+// Returns the step of `count` microbatches. The rank number of (tp, cp, dp, pp) counts tp first and
+// pp last, so that tensor-parallel groups are neighbours. Errors: Error(usage) if there are more
+// than kMostStepRanks ranks, or if the pipeline has no schedule of that shape.
 Step make_step(const ModelShape& shape, const Layout& layout, const TrainingTask& task,
                const Cluster& cluster, int count);
 
 network_model::Workload workload_of(const Step& step);
 
-// The same as `unisono.workload/1`.
+// Writes the step as `unisono.workload/1`.
 std::string to_json(const Step& step);
 
-// Returns the time of the whole step. It plays two numbers of microbatches and extrapolates the
+// Returns the time of the whole step. Simulates two numbers of microbatches, and extrapolates the
 // time of one more. REQUIRES: the topology has the layout's devices.
 double simulated_step_s(const ModelShape& shape, const Layout& layout, const TrainingTask& task,
                         const Cluster& cluster, const Topology& topology);

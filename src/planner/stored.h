@@ -7,18 +7,17 @@
 
 namespace unisono::planner {
 
-// Bytes that a weight of a part takes in the mean, its scales included: 2 where it is not
-// quantised.
+// Mean bytes per weight of each part, including scales: 2 if the part is not quantised.
 struct StoredWeights {
-  std::string name = {};  // "mxfp4"
+  std::string name = {};  // such as "mxfp4"
   double attention = 2;
   double dense = 2;
   double shared = 2;  // experts that every token visits, and the router
   double experts = 2;
   double ends = 2;                         // embedding, head, norms and biases
-  Precision multiplied = Precision::bf16;  // of activations with these weights
+  Precision multiplied = Precision::bf16;  // type of the activations multiplied with these weights
   Precision cache = Precision::bf16;       // of keys and values
-  std::string plain_parts = {};            // "attention, router": what is not quantised
+  std::string plain_parts = {};            // parts that are not quantised: "attention, router"
 };
 
 }  // namespace unisono::planner

@@ -8,12 +8,12 @@
 namespace unisono::planner {
 namespace {
 
-// Fixed cost of an exchange of a tensor-parallel group: it starts on all ranks when the last one
-// arrives.
+// The fixed cost of an exchange in a tensor-parallel group: it starts on all ranks when the last
+// one arrives.
 constexpr double kMeetingS = 220e-6;
-constexpr double kFusedMeetingS = 20e-6;  // where kernels are queued ahead of their data
+constexpr double kFusedMeetingS = 20e-6;  // if kernels are queued ahead of their data
 
-// The share of the exchange of keys and values that shows even where attention takes longer.
+// The share of the exchange of keys and values that stays exposed even if attention takes longer.
 constexpr double kLeastExposed = 0.1;
 
 class Model {
@@ -70,7 +70,7 @@ Passes Model::passes_of(const LayerWork& work, double factor) const {
     const double meeting = task_.materialised_attention ? kMeetingS : kFusedMeetingS;
     passes.tensor = ring_s(cluster_, work.tensor_bytes, layout_.tp, 1) + 2 * meeting;
   }
-  // A ring is hidden behind attention; what changes between places and heads is waited for.
+  // Attention hides the ring; the exchange between positions and heads is exposed.
   const auto context = [&](double ring_bytes, double heads_bytes, double compute) {
     const double ring = ring_s(cluster_, ring_bytes, layout_.cp, layout_.tp * layout_.uly);
     return std::max(kLeastExposed * ring, ring - compute / 2) +
@@ -83,8 +83,8 @@ Passes Model::passes_of(const LayerWork& work, double factor) const {
   return passes;
 }
 
-// Tokens to their experts and back. A row crosses once to each domain that has one of its experts,
-// and goes on from there.
+// Returns the time to send tokens to their experts and back. A row crosses once to each domain that
+// has one of its experts, and is forwarded there.
 double Model::experts_s(double tokens) const {
   if (layout_.ep == 1) {
     return 0;
@@ -110,7 +110,8 @@ LayerTimes Model::layer_times() const {
   return times;
 }
 
-// All layers of the busiest stage, and the head where it is: the last stage, which is the busiest.
+// Returns the sum over all layers of the busiest stage. The last stage is the busiest, because it
+// also has the head.
 Passes Model::stage() const {
   const double layers = stage_layers(shape_, layout_);
   const double with_experts = layers * shape_.expert_layers() / shape_.layers;
@@ -130,7 +131,7 @@ Passes Model::stage() const {
   return sum;
 }
 
-// Gradients are summed and weights gathered once a step, or for each microbatch with ZeRO 3.
+// Gradients are summed, and weights gathered, once per step, or per microbatch with ZeRO 3.
 double Model::data_s(const Passes& stage) const {
   const LocalWeights weights = local_weights(shape_, layout_);
   const int copies = layout_.copies();
@@ -143,12 +144,13 @@ double Model::data_s(const Passes& stage) const {
       moved(weights.dense, copies, layout_.tp) + moved(weights.experts, expert_copies, layout_.ep);
   const double count = microbatches(layout_, task_);
   if (layout_.zero == 2) {
-    // Gradients are scattered after each microbatch, weights gathered once.
+    // Gradients are scattered after each microbatch; weights are gathered once.
     const double hidden = stage.backward.total();
     return count * std::max(0.05 * once, 0.5 * once - hidden) + 0.5 * once * kExposedData;
   }
   if (layout_.zero >= 3) {
-    // Gathered forward and backward, and reduced: one and a half times the bytes of once.
+    // Weights are gathered forward and backward, and gradients reduced: one and a half times the
+    // bytes of `once`.
     const double a_microbatch = 1.5 * once;
     const double hidden = stage.forward.total() + stage.backward.total();
     return count * std::max(0.1 * a_microbatch, a_microbatch - hidden);
@@ -160,8 +162,8 @@ double Model::hop_s() const {
   if (layout_.pp == 1) {
     return 0;
   }
-  // Ranks of a tensor-parallel group have the same rows: each sends its part, and the next stage
-  // gathers them where links are fast (Narayanan et al., 2021).
+  // The ranks of a tensor-parallel group have the same rows: each sends its part, and the next
+  // stage gathers them over its fast links (Narayanan et al., 2021).
   const double bytes = local_tokens(layout_, task_) * shape_.hidden * 2 / layout_.tp;
   return ring_s(cluster_, bytes, layout_.pp, layout_.stage_ranks());
 }
@@ -212,11 +214,12 @@ TrainingEstimate Model::estimate() const {
   parts.data = data_s(stage);
   const LocalWeights weights = local_weights(shape_, layout_);
   const double shards = layout_.zero >= 1 ? layout_.copies() : 1;
-  // Adam reads the gradient and three f32 values, and writes these and the weight.
+  // Adam reads the gradient and three f32 values, and writes these values and the weight.
   parts.optimiser = (weights.dense + weights.experts) / shards * (4 + 12 + 12 + 2) /
                     cluster_.device.memory_bytes_per_s;
 
-  // To the host and back, each way at once. Activations move behind computation.
+  // Copies to the host and back run in both directions at once. Computation hides the copies of
+  // activations.
   const double host_bytes_per_s = cluster_.device.host_bytes_per_s;
   if (layout_.offload.optimiser) {
     parts.offload += (weights.dense + weights.experts) / shards * 12 / host_bytes_per_s;
