@@ -63,7 +63,7 @@ WaitPolicy read_policy(const JsonNode& place) {
   try {
     return parse_wait_policy(place.text(), {});
   } catch (const Error&) {
-    place.fail("no way of waiting, such as spin=3000,yield_us=500");
+    place.fail("not a waiting policy, such as spin=3000,yield_us=500");
   }
 }
 

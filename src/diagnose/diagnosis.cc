@@ -13,7 +13,7 @@
 namespace unisono::comm {
 namespace {
 
-// How long a rank that received a wrong message waits for a report from its sender.
+// The time that a rank with a wrong message waits for a report from the sender.
 constexpr auto kTellingTime = std::chrono::milliseconds(250);
 // The number of polls, a millisecond apart, before this rank reports its operation to ranks on
 // other hosts.

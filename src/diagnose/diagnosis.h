@@ -40,8 +40,7 @@ struct TransferState {
 
 class Diagnosis {
  public:
-  // Returns the label of a world rank (Communicator::label); empty if it has none, or is on another
-  // host.
+  // Returns a world rank's label (Communicator::label); empty if it has none or is remote.
   using LabelOf = std::function<std::string(int world_rank)>;
   // All arguments must outlive it. `executor` runs the group's collectives.
   Diagnosis(GroupRecords& records, const engine::Executor& executor, Watch& watch, AbortWord& abort,

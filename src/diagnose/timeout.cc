@@ -164,7 +164,7 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   }
   std::string others;
   for (const int peer : silent) {
-    others += "\n" + records_.name(peer) + ", of another host, has not said that it waits";
+    others += "\n" + records_.name(peer) + ", on another host, has not reported a wait";
   }
   const WorldWaits::Circle circle = waits_.circle(records_.world_rank(records_.rank()), asked_ns);
   if (!circle.empty()) {
@@ -193,14 +193,15 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   // This comes first, because the text may be cut at its end.
   if (culprit.stopped != 0) {
     text += "\n" + records_.name(culprit.rank) +
-            " is stopped, by a debugger or by SIGSTOP: then kill -CONT " +
-            std::to_string(culprit.stopped) + " lets it go on";
+            " is stopped, by a debugger or by SIGSTOP: kill -CONT " +
+            std::to_string(culprit.stopped) + " continues it";
   } else if (culprit.rank >= 0 && wait.rank >= 0 && culprit.rank != wait.rank) {
     text += "\n" + records_.name(wait.rank) + " waits too: " + records_.name(culprit.rank) +
-            " holds it up";
+            " delays it";
   } else if (others.empty()) {
     text +=
-        "\nall ranks have entered it: look for one that gets no processor, or is in another group";
+        "\nall ranks have entered it: look for a rank that gets no CPU time, or waits in another "
+        "group";
   }
   if (culprit.rank < 0) {
     culprit.rank = missing != kNobody ? missing : wait.rank;

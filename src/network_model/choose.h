@@ -35,7 +35,7 @@ struct TimedWait {
 };
 // Returns the policy with the shortest times for each rank count; all sizes have equal weight. The
 // built-in policy stays unless another one is faster by kWorthChanging and by more than the noise.
-// Of several times of one size the shortest counts.
+// If a size has several times, the shortest one counts.
 std::vector<cost::WaitChoice> choose_waits(std::span<const TimedWait> timed);
 
 // A call timed with this many threads per rank.
@@ -45,8 +45,8 @@ struct TimedThreads {
 };
 // Returns, for each collective and rank count, by size, the smallest number of threads that is
 // almost as fast as the fastest. The number of the size below stays (at first the smallest number)
-// unless another one is faster by kWorthChanging and by more than the noise. Of several times of
-// one call the shortest counts.
+// unless another one is faster by kWorthChanging and by more than the noise. If a call
+// has several times, the shortest one counts.
 std::vector<cost::ThreadChoice> choose_threads(std::span<const TimedThreads> timed);
 
 }  // namespace unisono::network_model

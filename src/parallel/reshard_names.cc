@@ -429,7 +429,7 @@ NameMap NameMap::parse(std::string_view json) {
       if (const auto join = node.find("join")) {
         rule.join = static_cast<std::size_t>(join->whole(0, kMostDims - 1));
       } else if (rule.from.size() > 1) {
-        node.fail("several names need \"join\": the dimension along which they follow each other");
+        node.fail("several names need \"join\": the dimension along which to join them");
       }
       read_groups(node, rule);
       const WordSet words = words_in(rule.from.front());

@@ -40,7 +40,7 @@ void read_amounts(const JsonNode& parent, std::string_view key, std::size_t stag
     return;
   }
   if (node->size() != stages) {
-    node->fail("wants one number for each of " + std::to_string(stages) + " stages");
+    node->fail("needs one number for each of " + std::to_string(stages) + " stages");
   }
   for (std::size_t i = 0; i < stages; ++i) {
     amounts.push_back(node->item(i).number(0, kMostAmount));

@@ -8,7 +8,7 @@
 
 namespace unisono::planner {
 
-// Which layers have a window, if "layer_types" does not list them.
+// The layers with a window, if "layer_types" does not list them.
 enum class Windows : std::uint8_t {
   none,
   all,
@@ -41,7 +41,7 @@ enum class Linear : std::uint8_t {
 
 enum class HeadNorms : std::uint8_t { none, each, whole };
 
-// Whether a bias or a norm exists: the value of `key`, or `fallback` if the file lacks it.
+// Decides if a bias or a norm exists: by the value of `key`, or by `fallback` without it.
 struct KeyRule {
   std::string_view key = {};
   bool fallback = false;

@@ -245,7 +245,7 @@ void compare(const ConfigKeys& text, ConfigKeys& around, const std::string& type
     }
     value.fail(key + " is " + value_text(value) + " at " + place(around.node()) + ", but " +
                (is_said && said == value_text(value) ? "has other values" : "is " + said) + " at " +
-               place(text.node()) + ", which is the text: make both equal, or remove one");
+               place(text.node()) + ", the text part: make both equal, or remove one");
   }
 }
 

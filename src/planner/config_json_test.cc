@@ -228,7 +228,7 @@ TEST(Config, FindsHowWeightsAreQuantised) {
             0.5 + 4.0 / 64);
   const Parsed<ModelConfig> dense =
       parse_config_json(qwen2(R"("quantization_config": {"quant_method": "mxfp4"})"), "x");
-  EXPECT_EQ(dense.message, "mxfp4 is a format of experts, and the model has none");
+  EXPECT_EQ(dense.message, "mxfp4 is a format for experts, but the model has none");
   EXPECT_FALSE(read(qwen2(R"("quantization_config": null)")).shape.stored);
 }
 
@@ -368,10 +368,9 @@ TEST(Config, SizesOutsideTheTextMustNotContradictIt) {
     const Parsed<ModelConfig> parsed = parse_config_json(wrapped(type, more), "x");
     return parsed ? "" : parsed.message + " at " + parsed.position;
   };
-  EXPECT_EQ(
-      problem("seer", R"("num_hidden_layers": 48)"),
-      "num_hidden_layers is 48 at the top level, but is 6 at /text_config, which is the text: "
-      "make both equal, or remove one at /num_hidden_layers");
+  EXPECT_EQ(problem("seer", R"("num_hidden_layers": 48)"),
+            "num_hidden_layers is 48 at the top level, but is 6 at /text_config, the text part: "
+            "make both equal, or remove one at /num_hidden_layers");
   EXPECT_NE(problem("seer", R"("head_dim": 128)").find("is missing at /text_config"),
             std::string::npos);
   EXPECT_NE(problem("seer", R"("layer_types": ["full_attention"])").find("is [1 values] at"),
@@ -460,7 +459,7 @@ TEST(Config, LayersOfOnePartAreWhatTheirLettersSay) {
   EXPECT_EQ(wrong(R"("num_hidden_layers": 4, "hybrid_override_pattern": "M-M*-")"),
             "a pattern of 5 layers for 4");
   EXPECT_EQ(wrong(R"("num_hidden_layers": 2, "hybrid_override_pattern": "M?")"),
-            "\"?\" is no layer of nemotron_h");
+            "\"?\" is not a layer type of nemotron_h");
   EXPECT_EQ(wrong(R"("num_hidden_layers": 2)"), "key \"hybrid_override_pattern\" is missing");
 }
 

@@ -130,7 +130,7 @@ class LayerReader {
     for (std::string word; std::getline(words, word, ',');) {
       const std::optional<int> place = layer_number(word, 2 * shape_.layers);
       if (!place) {
-        listed->fail("moe_layers_enum has " + in_quotes(word) + ", which is no layer");
+        listed->fail("moe_layers_enum has " + in_quotes(word) + ", which is not a layer");
       }
       if (*place < shape_.layers) {
         set[static_cast<std::size_t>(*place)] = true;
@@ -182,7 +182,7 @@ class LayerReader {
     if ((word == "E" || word == "moe") && shape_.has_experts()) {
       return {.has_experts = true, .mixer = Mixer::none};
     }
-    place.fail(in_quotes(word) + " is no layer of " + std::string(family_.name));
+    place.fail(in_quotes(word) + " is not a layer type of " + std::string(family_.name));
   }
 
   // Reads which layers have a linear mixer instead of attention.
@@ -246,7 +246,7 @@ class LayerReader {
       const JsonNode one = sizes->member(i);
       const std::optional<int> layer = layer_number(sizes->keys()[i], shape_.layers);
       if (!layer) {
-        one.fail(in_quotes(sizes->keys()[i]) + " is no layer");
+        one.fail(in_quotes(sizes->keys()[i]) + " is not a layer");
       }
       const LayerKind kind = shape_.kinds[static_cast<std::size_t>(*layer)];
       for (std::size_t k = 0; k < one.keys().size(); ++k) {
@@ -337,7 +337,7 @@ class LayerReader {
       const std::string type = types->item(i).text();
       if (family_.linear == Linear::none && type != "full_attention" &&
           (type != "indexed_attention" || shape_.indexer.chosen == 0)) {
-        types->item(i).fail(in_quotes(types->item(i).text()) + " is no layer of " +
+        types->item(i).fail(in_quotes(types->item(i).text()) + " is not a layer type of " +
                             std::string(family_.name));
       }
     }
@@ -397,7 +397,7 @@ class LayerReader {
       has_window = has_window || shape_.kinds[i].has_window;
     }
     if (has_window && shape_.window == 0) {
-      types.fail("layer_types has layers with a window, and the file says no size of it");
+      types.fail("layer_types has layers with a window, but the file has no window size");
     }
   }
 

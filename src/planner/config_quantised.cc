@@ -21,7 +21,7 @@ constexpr std::size_t kMostNames = 100'000;
 constexpr std::size_t kMostExpressions = 64;
 constexpr std::size_t kMostPattern = 256;  // in characters
 
-// How quantised matrices are stored.
+// The storage format of quantised matrices.
 struct Method {
   std::string name = {};
   double bytes = kPlainBytes;  // per weight, including scales
@@ -362,7 +362,7 @@ std::optional<StoredWeights> read_quantised(const JsonNode& config, const ModelS
     return std::nullopt;
   }
   if (method->experts_only && !shape.has_experts()) {
-    config.fail(method->name + " is a format of experts, and the model has none");
+    config.fail(method->name + " is a format for experts, but the model has none");
   }
   const KeptModules kept(method->kept, account);
   StoredWeights stored{

@@ -78,7 +78,7 @@ class ConfigReader {
     shape_.gated_experts = family_.gated;
     if (keys_.has("word_embed_proj_dim") &&
         keys_.size("word_embed_proj_dim") != static_cast<std::int64_t>(shape_.hidden)) {
-      keys_.node().at("word_embed_proj_dim").fail("an embedding of another width than the model");
+      keys_.node().at("word_embed_proj_dim").fail("the embedding has another width than the model");
     }
     shape_.gates_output = keys_.truth("attn_output_gate", family_.gates_output);
     read_inner();

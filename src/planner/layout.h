@@ -10,13 +10,13 @@
 
 namespace unisono::planner {
 
-// Which activations are kept for the backward pass (Korthikanti et al., 2022). none: all are kept.
+// The activations kept for the backward pass (Korthikanti et al., 2022). none: all are kept.
 // selective: not the outputs of norms, activation functions and scores, which are cheap. full: only
 // a layer's input is kept.
 enum class Recompute { none, selective, full };
 std::string_view to_string(Recompute recompute);
 
-// Which data is offloaded to host memory.
+// The data that is offloaded to host memory.
 struct Offload {
   bool activations = false;
   bool optimiser = false;

@@ -77,7 +77,7 @@ void Planner::check_shape(const Call& call) const {
              "set `combine` to the function that combines two vectors");
     }
     if (op == ReduceOp::avg && is_scan(call.collective)) {
-      refuse(call, "avg is no operation of a scan",
+      refuse(call, "scans do not support avg",
              "use sum, and divide rank r's result by its number of ranks");
     }
     if (static_cast<int>(op) >= kReduceOpCount ||

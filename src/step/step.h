@@ -24,10 +24,10 @@
 
 namespace unisono::step {
 
-// How the ranks of an axis divide a dimension. even: by parallel::shard_range. rows: the tokens of
-// `batch` sequences, by sequence along data axes, by position in the sequence along context axes,
-// otherwise in their order. heads, key_value_heads: by parallel::head_share, which gives several
-// ranks a copy of a key-value head if there are fewer heads than ranks.
+// The division of a dimension among the ranks of an axis. even: by parallel::shard_range. rows: the
+// tokens of `batch` sequences, by sequence along data axes, by position in the sequence along
+// context axes, otherwise in their order. heads, key_value_heads: by parallel::head_share, which
+// gives several ranks a copy of a key-value head if there are fewer heads than ranks.
 enum class Cut : std::uint8_t { even, rows, heads, key_value_heads };
 
 struct Dim {
@@ -100,7 +100,7 @@ struct Node {
   // whole.
   std::vector<std::string> pointwise = {};
   std::vector<std::string> summed = {};
-  // How the node treats partial sums. none: inputs must be whole; each: linear in every single
+  // The node's treatment of partial sums. none: inputs must be whole; each: linear in every single
   // input, like a product; together: linear in all inputs at once, like a sum.
   enum class Linear : std::uint8_t { none, each, together };
   Linear linear = Linear::none;

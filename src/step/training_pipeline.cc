@@ -192,7 +192,7 @@ void add_pipeline(TrainingParts& parts) {
   if (task.sequences % static_cast<std::size_t>(task.microbatches) != 0) {
     throw Error(ErrorCode::usage, std::to_string(task.microbatches) +
                                       " microbatches do not divide " +
-                                      std::to_string(task.sequences) + " sequences\nsay m=N");
+                                      std::to_string(task.sequences) + " sequences\npass m=N");
   }
   parts.build.pipeline("pp", build(entry, size));
 }

@@ -30,7 +30,7 @@ class AwaitedItems {
     Moment end = {};
     std::vector<int> waiting = {};  // actors
   };
-  // How many of an item's predecessors have ended, in list order and for all ranks of the item, and
+  // The number of an item's predecessors that have ended, in list order and for all its ranks, and
   // when the last of them ended.
   struct Gate {
     std::size_t ended = 0;
