@@ -1,4 +1,4 @@
-"""Ports for tests: free now, and not given to anybody else before the test listens there."""
+"""Free ports for tests, which no other program is given before the test listens there."""
 
 import pathlib
 import random
@@ -6,7 +6,7 @@ import socket
 
 
 def free_port():
-    """A port P where P and P + 1 are free, below those that connections are given."""
+    """Returns a port P such that P and P + 1 are free, below the range of outgoing connections."""
     given = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
     for _ in range(1000):
         port = random.SystemRandom().randrange(10_000, max(int(given[0]), 12_000) - 1)

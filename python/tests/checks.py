@@ -1,4 +1,4 @@
-"""What the tests of results share: the ways to call an operation, and what is wrong with what came."""
+"""Shared by the tests of results: the ways to call an operation, and the differences from the expected result."""
 
 import torch.distributed as dist
 from reference import ALL, LAYOUTS, same
@@ -7,7 +7,7 @@ SHAPE = (3, 5)
 
 
 class Check:
-    """Collects what is wrong, so that one job tells of all of it."""
+    """Collects all mistakes, so that one job reports all of them."""
 
     def __init__(self):
         self.wrong = []

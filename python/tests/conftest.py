@@ -1,4 +1,4 @@
-"""Makes the examples importable, also in the ranks."""
+"""Makes the examples importable, in the test process and in the ranks."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ def pytest_configure(config):
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch):
-    """Whatever is tuned or set on this machine, tests see the built-in choices."""
+    """Tests see the built-in choices, whatever is tuned or set on this machine."""
     for name in ("UNISONO_REPLACE_GLOO", "UNISONO_ALGORITHM", "UNISONO_TIMEOUT_MS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("UNISONO_PROFILE", "none")

@@ -1,6 +1,6 @@
-"""The device "fakegpu": tensors that behave as CUDA's, without a GPU (fake_device/), and jobs on it.
+"""The device "fakegpu": tensors that behave like CUDA tensors, without a GPU (fake_device/), and jobs on it.
 
-UNISONO_TEST_DEVICE=cuda takes a GPU in its place.
+UNISONO_TEST_DEVICE=cuda uses a GPU instead.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ import torch
 
 BUILD = Path(__file__).parents[2] / "build"
 DRIVER = BUILD / "dev/src/device/libunisono_testing_cuda.so"
-# Built against the PyTorch that runs: scripts/test-torch names that of another release.
+# Built against the installed PyTorch: scripts/test-torch uses the build for another release.
 DEVICE = Path(os.environ.get("FAKE_DEVICE_LIBRARY", BUILD / "python/libfake_device.so"))
 
 NAME = os.environ.get("UNISONO_TEST_DEVICE", "fakegpu")
@@ -32,7 +32,7 @@ two_devices = pytest.mark.skipif(
 
 
 def load():
-    """In each rank, before it uses the device."""
+    """Runs in each rank before it uses the device."""
     if NAME != "fakegpu":
         return
     os.environ.setdefault("UNISONO_CUDA", str(DRIVER))
@@ -48,7 +48,7 @@ def load():
 
 
 def reduced_once():
-    """A tensor behind its first all_reduce: all ranks are there, and the group has its device."""
+    """A tensor after its first all_reduce: all ranks have arrived, and the group has its device."""
     x = torch.ones(1_000, device=NAME)
     torch.distributed.all_reduce(x)
     x.cpu()
@@ -56,7 +56,7 @@ def reduced_once():
 
 
 def without_kernels():
-    """Operations go through host memory: the library finds no driver, the device has its own."""
+    """Operations go through host memory: the library finds no driver, because the device has its own."""
     load()
     torch.ones(1, device=NAME)
     os.environ["UNISONO_CUDA"] = NO_DRIVER
@@ -70,7 +70,7 @@ def run(ranks, body, *args, way="kernels", **options):
 
 
 class Graph:
-    """What a `with` does becomes a graph of its stream, as under torch.cuda.graph."""
+    """Captures the body of a `with` as a graph of its stream, as torch.cuda.graph does."""
 
     def __init__(self):
         if NAME == "cuda":

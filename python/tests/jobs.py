@@ -14,7 +14,7 @@ from datetime import timedelta
 # The end of a rank: its value, or the error that it raised (type, text), and the time.
 Ending = namedtuple("Ending", "value error text at")
 
-WHERE = signal.SIGUSR1  # asks a rank to write to stderr where it is
+WHERE = signal.SIGUSR1  # makes a rank write its current stack to stderr
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
@@ -57,16 +57,17 @@ def _rank_main(body, args, rank, ranks, store_file, backend, timeout_s, prepare,
             dist.destroy_process_group()
     except BaseException as raised:
         error, text = type(raised).__name__, str(raised)
-    # By value: multiprocessing's own way would share the memory of tensors with a rank that ends.
+    # Passed by value, because multiprocessing would share the memory of tensors with a rank that
+    # ends.
     pipe.send_bytes(pickle.dumps(tuple(Ending(value, error, text, at))))
     pipe.close()
 
 
-TIMEOUT_S = 120  # of groups: on a busy machine ranks begin late
+TIMEOUT_S = 120  # timeout of groups: on a busy machine ranks start late
 
 
 class Job:
-    """Ranks under way. Use run() where nothing is to be done to them.
+    """Running ranks. Use run() if nothing must be done to them.
 
     `prepare` is called in each before its process group is made.
     """
@@ -88,7 +89,7 @@ class Job:
             self.pipes.append(ours)
 
     def ending(self, rank, limit_s=300):
-        """How a rank ended; None if it died without a word or does not end: then it says where it is."""
+        """How a rank ended; None if it died without an answer or does not end: then it writes its stack."""
         try:
             if self.pipes[rank].poll(limit_s):
                 return Ending(*pickle.loads(self.pipes[rank].recv_bytes()))
@@ -98,7 +99,7 @@ class Job:
         return None
 
     def state(self, rank):
-        """For messages: why there is no ending."""
+        """Describes in messages why a rank has no result."""
         code = self.processes[rank].exitcode
         return "does not end; stderr has where it is" if code is None else f"ended with status {code}"
 
@@ -118,21 +119,21 @@ class Job:
 
 
 def say(word):
-    """Lets a rank go on that waits to hear this."""
+    """Lets a rank continue that waits for this word."""
     import torch.distributed as dist
 
     dist.distributed_c10d._get_default_store().set(word, "said")
 
 
 def hear(word):
-    """Waits until a rank says it, so that who is late is late on a busy machine, too."""
+    """Waits until a rank says this word, so that a late rank is late on a busy machine too."""
     import torch.distributed as dist
 
     dist.distributed_c10d._get_default_store().wait([word], timedelta(seconds=100))
 
 
 def wait_for_files(folder, count):
-    """Waits until the ranks have made so many."""
+    """Waits until the ranks have made this many files."""
     end = time.monotonic() + 100
     while len(list(folder.iterdir())) < count:
         assert time.monotonic() < end, f"{folder} has {list(folder.iterdir())} and not {count}"
@@ -140,7 +141,7 @@ def wait_for_files(folder, count):
 
 
 def run(ranks, body, *args, **options):
-    """The values that `body(*args)` returned on each rank. An error on any fails the test."""
+    """Returns the values of `body(*args)` on each rank. An error on any rank fails the test."""
     with Job(ranks, body, *args, **options) as job:
         endings = [job.ending(rank) for rank in range(ranks)]
         states = [job.state(rank) for rank in range(ranks)]
@@ -151,7 +152,7 @@ def run(ranks, body, *args, **options):
 
 
 def caught(call, *args, **options):
-    """(type, text) of what a call raises."""
+    """Returns (type, text) of the error that a call raises."""
     try:
         call(*args, **options)
     except Exception as error:

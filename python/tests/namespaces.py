@@ -16,13 +16,14 @@ def ip(*words, check=True):
 
 
 class TwoNodes:
-    """Each node is reached from the other at its address, and there is nothing else to reach."""
+    """Each node can reach the other at its address, and nothing else."""
 
     def __init__(self):
-        # Names of our own: nothing that another test or a killed run left is taken, or removed.
+        # Unique names, so that leftovers of other tests or killed runs are neither used nor
+        # removed.
         first = f"unisono-{os.getpid()}-{next(_numbers)}"
         self.names = [first + end for end in "ab"]
-        self.addresses = ["10.213.0.1", "10.213.0.2"]  # inside: they meet no others
+        self.addresses = ["10.213.0.1", "10.213.0.2"]  # inside the namespaces only
         self._made = []
 
     def make(self):
@@ -35,7 +36,7 @@ class TwoNodes:
             ip("-n", name, "addr", "add", f"{address}/24", "dev", "cable")
             ip("-n", name, "link", "set", "cable", "up")
             ip("-n", name, "link", "set", "lo", "up")
-            ip("netns", "exec", name, "true")  # which mounts a /sys, as not all containers allow
+            ip("netns", "exec", name, "true")  # mounts a /sys, which not all containers allow
 
     def command(self, node, *words):
         return ["ip", "netns", "exec", self.names[node], *words]

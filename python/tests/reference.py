@@ -1,4 +1,4 @@
-"""Inputs that every rank can make for every other, and what the collectives make of them."""
+"""Inputs that every rank can compute for every other rank, and the expected results of the collectives."""
 
 import torch
 
@@ -15,7 +15,7 @@ LAYOUTS = ["contiguous", "offset", "strided", "transposed"]
 
 
 def values(dtype, shape, rank, salt=0):
-    """Small numbers, so that sums of them are exact in every type; on the default device."""
+    """Small numbers, whose sums are exact in every type; on the default device."""
     generator = torch.Generator().manual_seed(1000 * salt + rank)
 
     def some():
@@ -31,7 +31,7 @@ def values(dtype, shape, rank, salt=0):
 
 
 def laid_out(tensor, layout):
-    """The same values in memory of another layout."""
+    """The same values in memory with another layout."""
     if layout == "contiguous":
         return tensor.clone()
     if layout == "offset":  # not aligned to anything
@@ -56,7 +56,7 @@ def wide(tensor):
 
 
 def reduced(op, tensors, factor=1.0):
-    """What reducing gives, in the type of the inputs."""
+    """The result of a reduction, in the type of the inputs."""
     dtype = tensors[0].dtype
     if dtype == torch.bool:
         stack = torch.stack(tensors)
@@ -90,7 +90,7 @@ def reduced(op, tensors, factor=1.0):
 
 
 def ops_of(dtype):
-    """The reduce operations that have a meaning for a type."""
+    """The reduce operations that are defined for a type."""
     if dtype in COMPLEX:
         return ["SUM", "AVG"]
     if dtype == torch.bool:
@@ -101,7 +101,7 @@ def ops_of(dtype):
 
 
 def same(got, want):
-    """Equal, or within the rounding of a division for narrow floats."""
+    """Checks that arrays are equal, or for narrow floats within the rounding of a division."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return False
     if got.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):

@@ -1,4 +1,4 @@
-"""Operations that PyTorch hands over together, and end as one Work."""
+"""Operations that PyTorch submits together, and that end as one Work."""
 
 import threading
 
@@ -45,7 +45,7 @@ def test_coalescing(async_ops, device):
 
 
 def coalesced_messages():
-    """Messages within a bracket are one Work, which ends when all of them have."""
+    """Messages in a batch are one Work, which ends when all of them have ended."""
     cpu, rank = torch.device("cpu"), dist.get_rank()
     group = dist.group.WORLD
     out, x = torch.zeros(5), torch.full((5,), float(rank))
@@ -62,11 +62,11 @@ def test_coalesced_messages():
 
 
 def batched(count):
-    """What P2POp says becomes one Work, with the tensors and the future of all."""
+    """A list of P2POps becomes one Work, with the tensors and the future of all."""
     rank = dist.get_rank()
     outs = [torch.zeros(4) for _ in range(count)]
     steps = []
-    for tag, out in enumerate(outs):  # receiving first: the order of the two does not matter
+    for tag, out in enumerate(outs):  # receives first: the order does not matter
         steps.append(dist.P2POp(dist.irecv, out, 1 - rank, tag=tag))
         steps.append(dist.P2POp(dist.isend, torch.full((4,), rank + 10.0 * tag), 1 - rank, tag=tag))
     (work,) = dist.batch_isend_irecv(steps)
@@ -119,7 +119,7 @@ def test_a_batch_that_is_refused_does_no_harm_to_the_next():
 
 
 def batched_by_threads():
-    """Each thread has a batch of its own; one may be open while another begins."""
+    """Each thread has its own batch; one may be open while another begins."""
     rank, cpu, wrong = dist.get_rank(), torch.device("cpu"), []
     group = dist.group.WORLD
     turn = threading.Barrier(2)

@@ -1,4 +1,4 @@
-"""Every operation x type x layout x blocking or not, against a reference in each process."""
+"""Every operation x type x layout x blocking or not, compared with a reference in each process."""
 
 import jobs
 import pytest
@@ -34,7 +34,7 @@ def reduce(rank, size):
 
 
 def premul_sum(rank, size):
-    """dist.* refuses it for some types before the backend sees them, so the group's methods are called."""
+    """dist.* refuses some types before the backend sees them, so this calls the group's methods."""
     check = Check()
     group = dist.group.WORLD
     op = dist._make_nccl_premul_sum(0.5)
@@ -80,7 +80,7 @@ def all_gather(rank, size):
         room[rank] = inputs[rank]
         finish(dist.all_gather(list(room.unbind(0)), room[rank], async_op=run_async), run_async)
         check.equal(room, torch.stack(inputs), f"views {what}")
-        # Parts of different lengths, some of none.
+        # Parts of different lengths, some of them empty.
         parts = [values(dtype, (other % 3, 4), other) for other in range(size)]
         outs = [torch.zeros_like(part) for part in parts]
         finish(dist.all_gather(outs, laid_out(parts[rank], layout), async_op=run_async), run_async)
@@ -144,7 +144,7 @@ def reduce_scatter(rank, size):
 
 
 def reduce_scatter_uneven(rank, size):
-    """Parts of different lengths, some of none. dist.reduce_scatter refuses complex numbers."""
+    """Parts of different lengths, some of them empty. dist.reduce_scatter refuses complex numbers."""
     check = Check()
     lengths = [other % 3 for other in range(size)]
     for dtype, layout, run_async, what in variants():
@@ -175,11 +175,11 @@ def all_to_all(rank, size):
         finish(dist.all_to_all_single(out, mine, async_op=run_async), run_async)
         want = torch.cat([tensor[2 * rank : 2 * rank + 2] for tensor in inputs])
         check.equal(out, want, f"even {what}")
-        # Some ranks say how they split and others do not, though it is the same.
+        # Some ranks pass split sizes and others do not, although the splits are equal.
         splits = ([2] * size, [2] * size) if rank == 0 else ()
         finish(dist.all_to_all_single(out, mine, *splits, async_op=run_async), run_async)
         check.equal(out, want, f"mixed {what}")
-        # From rank a to b: (a + 2 b) % 3 rows; some are none.
+        # From rank a to b: (a + 2 b) % 3 rows; some parts are empty.
         rows = [[(a + 2 * b) % 3 for b in range(size)] for a in range(size)]
         inputs = [values(dtype, (sum(rows[a]), 3), a) for a in range(size)]
         parts = [tensor.split(rows[a]) for a, tensor in enumerate(inputs)]

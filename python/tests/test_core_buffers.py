@@ -1,4 +1,4 @@
-"""What may be a buffer of unisono, and what is said of what may not."""
+"""Buffers that unisono accepts, and the errors for objects that it refuses."""
 
 import array
 
@@ -16,7 +16,7 @@ def comm():
 
 
 def both(make, read, **options):
-    """Sums on two ranks, each with a buffer of its own."""
+    """Sums on two ranks, each with its own buffer."""
     results = unisono.run_threads(2, lambda comm: comm.all_reduce(make(comm.rank), **options))
     return [read(result) for result in results]
 
@@ -46,7 +46,7 @@ def test_dlpack(dtype):
 
 
 class Producer:
-    """What an old library exports: a capsule without a version."""
+    """The export of an old library: a capsule without a version."""
 
     def __init__(self, array):
         self.array = array
@@ -134,7 +134,7 @@ def test_a_dtype_says_what_bytes_are(comm):
 def test_what_cannot_be(comm, call, error, text):
     with pytest.raises(error, match=text):
         call(comm)
-    assert comm.all_reduce(np.ones(1))[0] == 1  # as good as before
+    assert comm.all_reduce(np.ones(1))[0] == 1  # the communicator works as before
 
 
 def test_a_closed_communicator(comm):

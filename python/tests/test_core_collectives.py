@@ -99,7 +99,7 @@ def reductions(comm, form):
 
 
 def written_behind(mine, other):
-    """Writes the digits of `mine` behind those of `other`: an operation that does not commute."""
+    """Appends the digits of `mine` to those of `other`: an operation that does not commute."""
     high, low = np.asarray(mine), np.asarray(other)  # the digits, and their power of ten
     tens = high & 0xFFFFFFFF
     high[:] = ((low >> 32) * tens + (high >> 32)) << 32 | (low & 0xFFFFFFFF) * tens
@@ -195,7 +195,7 @@ def test_operations(ranks):
 
 
 def test_an_operation_of_ones_own():
-    def longest(inout, other):  # of complex numbers there is no max
+    def longest(inout, other):  # complex numbers have no max
         a, b = (np.frombuffer(view, "f4").view("c8") for view in (inout, other))
         inout[:] = memoryview(np.where(abs(a) >= abs(b), a, b).astype("c8").view("f4"))
 
@@ -217,7 +217,7 @@ def test_what_an_operation_of_ones_own_raises_is_raised():
             comm.all_reduce(np.ones(3), op=broken)
         with pytest.raises(KeyError, match="mine"):
             comm.all_reduce_async(np.ones(3), op=broken).wait()
-        assert comm.all_reduce(np.ones(1))[0] == comm.size  # and nothing else is broken
+        assert comm.all_reduce(np.ones(1))[0] == comm.size  # and the communicator still works
 
     everywhere(2, check)
 
@@ -247,7 +247,7 @@ def test_messages():
             assert senders == set(range(1, comm.size))
         else:
             comm.send(b"hi", 0, 7)
-            # A type that no collective knows is bytes like any other.
+            # A type that no collective supports is treated as bytes.
         comm.send_recv(np.array(["2026-01-01"], "M8[D]"), after, np.zeros(1, "M8[D]"), before)
 
     everywhere(3, check)
@@ -317,7 +317,7 @@ def test_registered_memory():
 
 
 def test_threads_take_turns():
-    """Several threads of a rank may call; what they call must fit in any order."""
+    """Several threads of a rank may call if their calls match in any order."""
 
     def check(comm):
         def work():
@@ -334,7 +334,7 @@ def test_threads_take_turns():
 
 
 def test_a_call_lets_other_threads_of_python_run():
-    """Rank 1 comes only after a thread of rank 0's process has run Python: the lock is free."""
+    """Rank 1 arrives only after a thread of rank 0's process has run Python: the lock is free."""
     ran = threading.Event()
 
     def check(comm):
@@ -351,7 +351,7 @@ def test_a_call_lets_other_threads_of_python_run():
 
 
 def test_buffers_live_while_they_are_in_use():
-    """Nothing but the request refers to them; memory of dropped arrays would be used again."""
+    """Only the request refers to the arrays; memory of dropped arrays would be reused."""
 
     def check(comm):
         requests = [comm.all_reduce_async(np.full(50_000, comm.rank + i, "f8")) for i in range(8)]
@@ -360,7 +360,7 @@ def test_buffers_live_while_they_are_in_use():
             assert (request.wait() == sum(range(comm.size)) + i * comm.size).all()
             assert (request.wait() == sum(range(comm.size)) + i * comm.size).all()  # again
         assert len(junk) == 16
-        comm.all_reduce_async(np.ones(1000))  # nobody waits: its destructor does
+        comm.all_reduce_async(np.ones(1000))  # no wait(): its destructor waits
         assert comm.all_reduce_async(np.ones(3)).wait()[0] == comm.size
 
     everywhere(2, check)

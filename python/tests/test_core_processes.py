@@ -1,4 +1,4 @@
-"""Ranks that are processes: how they meet, die, disagree, fork and end."""
+"""Ranks that are processes: how they connect, die, disagree, fork and end."""
 
 import os
 import pickle
@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import unisono
 
-# A shell that starts the tests in the background may have SIGINT ignored, and so would the ranks.
+# If a shell starts the tests in the background, SIGINT may be ignored, and the ranks would inherit
+# this.
 SIGINT_IS_HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 HEAD = SIGINT_IS_HEARD + """
 import os, pathlib, sys, time, numpy as np, unisono
@@ -60,7 +61,7 @@ def test_the_environment_says_who_one_is(tmp_path):
     assert ends(processes) == [(0, "1 2\n", "")] * 2
 
 
-# Rank 1 does not come, and is killed.
+# Rank 1 does not arrive, and is killed.
 READY = """
 comm.barrier()
 print("ready", flush=True)
@@ -265,7 +266,7 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
-    # The ranks wait for each other, which they would say.
+    # The ranks wait for each other, which they would report.
     process = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "UNISONO_DEADLOCK": "off"},

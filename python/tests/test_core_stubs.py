@@ -1,4 +1,4 @@
-"""The stubs say what the extension has: names, and the arguments of each."""
+"""The stubs match the extension: names, and the arguments of each function."""
 
 import ast
 import builtins
@@ -51,7 +51,7 @@ def test_parallel_names():
     assert classes | set(functions(PARALLEL)) == set(unisono.parallel.__all__)
 
 
-# Checkpoints are functions of Python, the rest is the extension's.
+# Checkpoint functions are written in Python, everything else is in the extension.
 PARALLEL_FUNCTIONS = sorted(set(functions(PARALLEL)) - {"load_checkpoint", "save_checkpoint"})
 
 
@@ -99,7 +99,7 @@ CONNECTING = {"connect": (), "run_threads": (1, lambda comm: comm.size)}
 
 @pytest.mark.parametrize("call", CONNECTING)
 def test_options_of_connecting(call):
-    """Each option of the stubs, with a value that one rank can use, is taken; no other is."""
+    """Each option of the stubs is accepted with a value that one rank can use; no other option is accepted."""
     values = {
         "rank": 0, "size": 1, "file": None, "connect_timeout_ms": 1000, "timeout_ms": 1000, "profile": Path("none"),
         "job": "options", "token": "a token of the test", "algorithm": "all_reduce=ring", "wait_spin": 1, "wait_yield_us": 1,

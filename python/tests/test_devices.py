@@ -17,7 +17,7 @@ with_fake = pytest.mark.skipif(not FAKE.exists(), reason=f"there is no {FAKE}: c
 
 
 def host_view(array):
-    """numpy's view of what the GPU would have."""
+    """numpy's view of the simulated GPU memory."""
     import ml_dtypes
 
     address = array._address if isinstance(array, Foreign) else address_of(array)
@@ -28,7 +28,7 @@ def host_view(array):
 
 
 def address_of(array):
-    """By DLPack: that is what torch reads."""
+    """Returns the address by DLPack, which torch reads."""
     capsule = array.__dlpack__(stream=-1)
     name = ctypes.pythonapi.PyCapsule_GetPointer
     name.restype, name.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -36,7 +36,7 @@ def address_of(array):
 
 
 class Foreign:
-    """What other libraries give: only __cuda_array_interface__."""
+    """Offers only __cuda_array_interface__, as some libraries do."""
 
     def __init__(self, array, **more):
         self.shape, self.dtype, self._address = array.shape, array.dtype, address_of(array)
@@ -152,7 +152,7 @@ def stays_open(comm):
 
 
 def everywhere(name, ranks, driver):
-    """Each rank a process: a stream of the fake driver is a thread of its process."""
+    """Each rank is a process: a stream of the fake driver is a thread of its process."""
     program = [sys.executable, __file__, name]
     environment = dict(os.environ, UNISONO_CUDA=str(driver), UNISONO_JOB=f"devices-{os.getpid()}-{name}")
     jobs = [

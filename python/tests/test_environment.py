@@ -1,4 +1,4 @@
-"""UNISONO_* variables with values that cannot be: an error for every rank, and not a rank that hangs."""
+"""Invalid values of UNISONO_* variables cause an error on every rank, not a hang."""
 
 import os
 import socket
@@ -17,7 +17,7 @@ WRONG = {
 
 
 def join(folder, name, value, on):
-    """What each rank hears when those of `on` have the variable."""
+    """Returns the error of each rank if the ranks in `on` have the variable."""
     rank = int(os.environ["RANK"])
     if rank in on:
         os.environ[f"UNISONO_{name}"] = value
@@ -47,7 +47,7 @@ def test_wrong_values(tmp_path):
 
 
 def hear_a_refusal(path):
-    """Rank 1 cannot take part; rank 2 comes only when rank 0 has heard so."""
+    """Rank 1 cannot take part; rank 2 arrives only when rank 0 has got the error."""
     rank = int(os.environ["RANK"])
     store = dist.FileStore(path, 3)
     if rank == 2:
@@ -70,7 +70,7 @@ def test_a_refusal_is_heard_before_all_have_come(tmp_path):
 
 
 def disagree(path, sizes, names):
-    """Each rank has a world size and variables of its own."""
+    """Each rank has its own world size and variables."""
     rank = int(os.environ["RANK"])
     store = dist.FileStore(path, len(sizes))
     os.environ.update(names[rank])
@@ -83,7 +83,7 @@ def disagree(path, sizes, names):
 
 
 def test_world_sizes_that_differ(tmp_path):
-    """Rank 1 would wait for a rank 2 that nobody starts: for half an hour."""
+    """Rank 1 would wait half an hour for a rank 2 that is never started."""
     found = jobs.run(2, disagree, str(tmp_path / "store"), [2, 3], [{}, {}], backend=None)
     for kind, text in found:
         assert kind == "DistBackendError", text
@@ -107,7 +107,7 @@ def has_loopback():
 
 @pytest.mark.skipif(not has_loopback(), reason="the loopback device is down: ip link set lo up")
 def test_tokens_that_differ(tmp_path):
-    """The one that is turned away gives up after some seconds, and tells the other, which would wait on."""
+    """The refused rank gives up after some seconds, and notifies the other rank, which would keep waiting."""
     names = [{"UNISONO_TOKEN": f"the token of rank {rank}", "UNISONO_HOST": f"host-{rank}"} for rank in (0, 1)]
     found = jobs.run(2, disagree, str(tmp_path / "store"), [2, 2], names, backend=None)
     for kind, text in found:

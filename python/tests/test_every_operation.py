@@ -1,4 +1,4 @@
-"""What each operation does when the other rank does not come, or dies."""
+"""The behaviour of each operation if the other rank does not arrive, or dies."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ def on_root(value):
     return value if dist.get_rank() == 0 else None
 
 
-# Each cannot end on rank 0 without rank 1. A send of few bytes would: it is long.
+# Rank 0 can end none of these without rank 1. A short send would end, so the send is long.
 OPERATIONS = {
     "broadcast": lambda x: dist.broadcast(x, 1),
     "all_reduce": lambda x: dist.all_reduce(x),

@@ -28,7 +28,7 @@ import torch.distributed.checkpoint  # noqa: F401  (before the server of the ran
 import ulysses
 import zero
 
-TOLERANCE = 2e-3  # of the loss; sums in another order, amplified by AdamW's division
+TOLERANCE = 2e-3  # of the loss: sums have another order, which AdamW's division amplifies
 
 
 def compare(results, steps, **options):
@@ -128,7 +128,7 @@ def test_hugging_face(ranks, tmp_path):
 
 
 def under_torchrun():
-    """What torchrun sets, and accelerate asks for."""
+    """Sets the variables of torchrun, which accelerate requires."""
     os.environ.update(
         MASTER_ADDR="127.0.0.1", LOCAL_RANK=os.environ["RANK"], LOCAL_WORLD_SIZE=os.environ["WORLD_SIZE"]
     )
@@ -174,7 +174,7 @@ def test_elastic_restart(tmp_path):
 
 
 def replica(number, lighthouse, folder):
-    """Trains, and asks every five steps whether to go on."""
+    """Trains, and checks every five steps whether to continue."""
 
     def done(step):
         if step % 5 == 0:
@@ -188,7 +188,7 @@ def replica(number, lighthouse, folder):
 
 
 def go_on_until_all_are_there(folder, first):
-    """The step of which all three replicas ask. Until then the others, which are there, go on."""
+    """The step at which all three replicas check. Until then the running replicas continue."""
     end = time.monotonic() + 100
     while time.monotonic() < end:
         reports = [folder / f"at-{number}" for number in range(3)]
@@ -204,7 +204,7 @@ def go_on_until_all_are_there(folder, first):
 
 @pytest.mark.slow
 def test_replicas_that_die_and_come_back(tmp_path):
-    """Each of three replicas is killed once and begins again; all end with the same weights."""
+    """Each of three replicas is killed once and starts again; all end with the same weights."""
     torchft = pytest.importorskip("torchft", reason="no torchft here; scripts/setup python installs it")
     lighthouse = torchft._torchft.LighthouseServer("127.0.0.1:0", 2, 100, 100, 1000)
 

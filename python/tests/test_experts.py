@@ -1,4 +1,4 @@
-"""unisono.expert: arrays of numpy and torch, and gradients, against one process."""
+"""unisono.expert: arrays of numpy and torch, and gradients, compared with one process."""
 
 import gc
 import weakref
@@ -131,7 +131,7 @@ def test_mask_and_mistakes():
 
 
 def taken_care_of(comm):
-    """What a caller drops or gives wrongly does no harm."""
+    """Objects that a caller drops or misuses do no harm."""
     exchange = expert.ExpertExchange(comm, EXPERTS, K)
     chosen, tokens = chosen_of(comm.rank, "i4"), tokens_of(comm.rank)
     routing = exchange.route(chosen)
@@ -157,7 +157,7 @@ def taken_care_of(comm):
     with pytest.raises(unisono.MismatchError, match="rank 0 gives rows of f32, and rank 1 gives rows of i32"):
         exchange.dispatch(routing, tokens.astype("f4" if comm.rank == 0 else "i4"))
     pending = exchange.combine_async(routing, rows, weights=weights_of(comm.rank) * np.float32("nan"))
-    for _ in range(2):  # it says so whenever it is asked
+    for _ in range(2):  # the error is the same every time
         with pytest.raises(unisono.UsageError, match="is nan"):
             pending.wait()
 
@@ -196,7 +196,7 @@ def test_balance():
 
 
 class OnlyDlpack:
-    """What a tensor library may give that has neither shape nor dtype."""
+    """An object of a tensor library that has neither shape nor dtype."""
 
     def __init__(self, array):
         self._array = array
@@ -298,7 +298,7 @@ def test_gather_list(kind):
 
 def options(comm, form):
     """residual that is `out`, capacity, and rank_major."""
-    one = np.zeros((2, 1), "i4")  # all to expert 0
+    one = np.zeros((2, 1), "i4")  # all choose expert 0
     exchange = expert.ExpertExchange(comm, 2, 1, capacity=3)
     routing = exchange.route(one)
     assert routing.dropped == 2 * comm.size - 3
@@ -341,7 +341,7 @@ def test_moves():
 
 
 def moved(comm):
-    """Each rank gives its expert to the next, which puts it where the one lies that it gives."""
+    """Each rank passes its expert to the next rank, which stores it in the place of its outgoing expert."""
     rank, ranks = comm.rank, comm.size
     before = (rank - 1) % ranks
     weights = np.full(5, rank, "f4")
@@ -362,7 +362,7 @@ def test_moved_weights():
 
 
 def wrong_layer():
-    """What MoEDispatcher refuses before it sends anything; afterwards it works."""
+    """MoEDispatcher refuses these arguments before it sends anything, and works afterwards."""
     from unisono.torch import MoEDispatcher
 
     layer = MoEDispatcher(experts=4, k=2)
@@ -378,7 +378,7 @@ def wrong_layer():
         said(tokens=torch.ones(1, 3, HIDDEN)),
         said(tokens=np.ones((3, HIDDEN), "f4")),
     ]
-    # The rows have come by then, and no rank combines them.
+    # The rows have arrived by then, and no rank combines them.
     mistakes.append(said(compute=lambda local, rows: torch.cat([rows, rows])))
     return mistakes, layer(tokens, chosen, weights, lambda local, rows: rows).tolist()
 
@@ -397,7 +397,7 @@ def test_dispatcher_refuses_other_shapes():
 
 
 def coded_layer():
-    """The outputs of a dispatcher that sends 8 bits, and whether gradients are those of exact rows."""
+    """Returns the outputs of a dispatcher that sends 8 bits, and whether gradients equal those of exact rows."""
     import torch.distributed as dist
     from unisono.torch import MoEDispatcher
 
@@ -455,7 +455,7 @@ def test_after_shrink(tmp_path):
 
 
 def gradients():
-    """The gradients of a dispatcher, and those by finite differences, in f64."""
+    """Returns the largest difference of a dispatcher's gradients from finite differences, in f64."""
     import torch.distributed as dist
     from unisono.torch import MoEDispatcher
 

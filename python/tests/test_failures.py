@@ -1,4 +1,4 @@
-"""What goes wrong: mistakes of callers, ranks that disagree, come late, die, or leave."""
+"""Failures: mistakes of callers, and ranks that disagree, are late, die, or leave."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ def mistakes():
         else caught(dist.all_to_all_single, torch.ones(4), x, [0, 4], [1, 3]),
         "huge split": caught(dist.all_to_all_single, x, x, [3, 1], [1 << 62, 1 << 62]),
     }
-    dist.all_reduce(x)  # nothing was sent, so the group is as good as before
+    dist.all_reduce(x)  # nothing was sent, so the group works as before
     assert x.tolist() == [2.0] * 4
     return found
 
@@ -143,7 +143,7 @@ def limited_wait():
     work = dist.all_reduce(x, async_op=True)
     kind, text = caught(work.wait, timedelta(milliseconds=50))
     jobs.say("gave up")
-    work.wait()  # giving up has not ended it
+    work.wait()  # the timeout of a wait does not end the operation
     return kind == "DistBackendError" and " Timed out " in text and x.tolist() == [2.0] * 3
 
 
@@ -184,7 +184,7 @@ def test_the_death_of_a_rank_ends_the_others_at_once(run_async, tmp_path):
             ending = job.ending(rank)
             assert ending.error == "DistBackendError", ending
             assert "rank 2" in ending.text and "SIGKILL" in ending.text, ending.text
-            # 50 ms on a machine that does nothing else; a busy one gets more, but less than the timeout.
+            # 50 ms on an idle machine; a busy one gets more, but less than the timeout.
             assert ending.at - killed < 10, ending.at - killed
         job.processes[2].join()
 
@@ -212,8 +212,8 @@ def test_a_group_is_not_waited_for_that_a_dead_rank_should_make(is_late, tmp_pat
             kind, text, took = job.ending(rank, 60).value
             assert kind == "DistBackendError", text
             assert "rank 2" in text and "SIGKILL" in text and "earlier process group" in text, text
-            assert took < 20  # 0.6 s on a machine that does nothing else
-        job.processes[3].kill()  # is no member, and waits in PyTorch's own barrier
+            assert took < 20  # 0.6 s on an idle machine
+        job.processes[3].kill()  # not a member: it waits in PyTorch's own barrier
 
 
 def make_a_group_of_the_living(folder):
@@ -228,7 +228,7 @@ def make_a_group_of_the_living(folder):
         return None
     while not (folder / "dead").exists():
         time.sleep(0.01)
-    time.sleep(2 if rank == 2 else 0)  # longer than a dead rank would be waited for
+    time.sleep(2 if rank == 2 else 0)  # longer than the wait for a dead rank
     both = dist.new_group([0, 2], backend="unisono", use_local_synchronization=True)
     x = torch.full((3,), float(rank + 1))
     dist.all_reduce(x, group=both)
@@ -263,7 +263,7 @@ def leave_early():
     x = torch.full((100_000,), float(dist.get_rank()))
     if dist.get_rank() == 0:
         work = dist.isend(x, 1)
-        dist.destroy_process_group()  # waits for what is under way
+        dist.destroy_process_group()  # waits for pending operations
         work.wait()
         return True
     time.sleep(0.3)
@@ -280,7 +280,7 @@ def end_without_destroying():
     if dist.get_rank() == 0:
         from unisono.torch import extension
 
-        extension().leave_all(finish_owed=True)  # what the end of the interpreter does
+        extension().leave_all(finish_owed=True)  # as at the end of the interpreter
         return True
     time.sleep(0.3)
     return "peer_lost" in caught(dist.barrier)[1]
@@ -316,7 +316,7 @@ def test_destroying_a_group_with_operations_under_way_ends():
 
 
 def destroyed_in_a_blocking_call(is_of_world):
-    """A thread is in a call that the other rank never makes, while the group is left."""
+    """A thread is in a call that the other rank never makes when the group is destroyed."""
     group = None if is_of_world else dist.new_group([0, 1])
     backend = (group or dist.group.WORLD)._get_backend(torch.device("cpu"))
     backend._set_default_timeout(timedelta(milliseconds=500))
@@ -420,7 +420,7 @@ def test_a_forked_child_does_not_wait_for_its_parents_operation():
 
 
 def watched_failure():
-    """A thread that sees that an operation has ended also sees how."""
+    """A thread that notices the end of an operation also sees its result."""
     if dist.get_rank() == 1:
         time.sleep(0.3)
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""PyTorch's flight recorder has the groups of unisono too, where Python dumps it."""
+"""PyTorch's flight recorder contains the groups of unisono in its Python dumps."""
 
 import json
 import pickle
@@ -31,7 +31,7 @@ def many_calls():
         dist.send(x, other)
         dist.recv(x, other)
     else:
-        dist.recv(x)  # from anybody
+        dist.recv(x)  # from any rank
         dist.send(x, other)
     half = dist.new_group([0, 1], group_desc="second")
     dist.all_reduce(torch.ones(5, dtype=torch.int64), group=half)
@@ -65,7 +65,7 @@ def test_each_call_has_an_entry():
 
 
 def analysed(dumps):
-    """What PyTorch's own tool makes of the dumps of all ranks."""
+    """Returns the output of PyTorch's own tool for the dumps of all ranks."""
     from torch.distributed.flight_recorder.components.builder import build_db
     from torch.distributed.flight_recorder.components.config_manager import JobConfig
 

@@ -1,4 +1,4 @@
-"""Several process groups: overlapping, many, made by their members alone, used by several threads."""
+"""Several process groups: overlapping, many, created by their members alone, used by several threads."""
 
 import os
 import threading
@@ -55,7 +55,7 @@ def many(count):
     before = descriptors(), threads()
     groups = [dist.new_group([0, 1]) for _ in range(count)]
     works = []
-    # In another order on each rank, all under way at once.
+    # Each rank uses another order, with all operations pending at once.
     for group in groups if dist.get_rank() == 0 else reversed(groups):
         x = torch.ones(3)
         works.append((dist.all_reduce(x, group=group, async_op=True), x))
@@ -89,7 +89,7 @@ def test_only_the_members_make_a_group():
 
 
 def without_a_world():
-    """The default group is gloo's: the first unisono groups connect worlds of their own."""
+    """The default group uses gloo: the first unisono groups connect their own worlds."""
     rank = dist.get_rank()
     groups = [dist.new_group(ranks, backend="unisono") for ranks in ([0, 1], [2, 3], [0, 1, 2, 3])]
     again = dist.new_group([0, 1], backend="unisono")
@@ -106,7 +106,7 @@ def test_groups_beside_a_default_group_of_gloo():
 
 
 class Counting(dist.Store):
-    """Counts the questions that are asked of a store; a rank that writes where it is waits for the others first."""
+    """Counts the requests to a store; the last rank publishes its address after all others."""
 
     def __init__(self, inner, rank, ranks):
         super().__init__()
@@ -157,7 +157,7 @@ def counted(folder, count):
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_a_group_under_a_default_group_of_gloo_asks_the_store_five_times(ranks, tmp_path):
-    """Counts the rank that comes last: the others ask again until it has come."""
+    """Counts the requests of the last rank to arrive: the others retry until it has arrived."""
     endings = jobs.run(ranks, counted, str(tmp_path), 50, backend=None)
     assert [x for _, x in endings] == [float(ranks**51)] * ranks
     assert endings[-1][0] == ["add", "set", "check", "check", "multi_get"] * 50
@@ -184,7 +184,7 @@ def test_a_process_may_join_and_leave_again_and_again(tmp_path):
     first, second = jobs.run(2, again_and_again, str(tmp_path / "store"), backend=None)
     assert first[0] == second[0] == [2.0] * 5
     for _, left in (first, second):
-        assert left[-1] == left[0]  # nothing piles up
+        assert left[-1] == left[0]  # nothing accumulates
 
 
 def by_threads():
@@ -238,7 +238,7 @@ def test_futures_chain_and_may_wait_for_others():
 
 
 def is_shared(tensor):
-    """Whether its memory is a mapping that others can have too, and not the heap."""
+    """Returns whether its memory is a mapping that can be shared, not the heap."""
     address = tensor.data_ptr()
     with open("/proc/self/maps") as maps:
         for line in maps:
@@ -299,7 +299,7 @@ def test_operations_are_numbered_and_the_backend_has_its_name():
 
 
 def made_and_destroyed(count):
-    """Each group is used once and destroyed; the last costs what the first did."""
+    """Each group is used once and destroyed; the last one costs as much as the first."""
     dist.all_reduce(torch.ones(3), async_op=True).wait()
     before = None
     for number in range(count):
@@ -360,7 +360,7 @@ def test_messages_beside_collectives():
 
 
 def futures_of_one_moment():
-    """What hangs on one future waits for another that ended at the same time."""
+    """A callback of one future waits for another future that ended at the same time."""
     import time
 
     for _ in range(100):

@@ -1,4 +1,4 @@
-"""The programs of the guides run as they stand there; the first of PyTorch's also under torchrun."""
+"""The programs of the guides run unchanged; the first PyTorch program also runs under torchrun."""
 
 import os
 import re

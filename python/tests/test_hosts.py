@@ -1,4 +1,4 @@
-"""Groups over several hosts, which are one machine: UNISONO_HOST tells them apart."""
+"""Groups over several hosts, simulated on one machine by UNISONO_HOST."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 
 
 def tcp_store(file, rank, size):
-    """At a port that nobody else has; rank 0 says in `file` which."""
+    """Listens at a port that is free; rank 0 writes it to `file`."""
     if rank == 0:
         store = dist.TCPStore("127.0.0.1", 0, size, is_master=True, wait_for_workers=False)
         file.with_suffix(".new").write_text(str(store.port))
@@ -31,7 +31,7 @@ def tcp_store(file, rank, size):
 
 
 def on_hosts(body, hosts, place, *args):
-    """Joins as a rank of the host that `hosts` names for it, and runs `body`."""
+    """Joins as a rank of the host that `hosts` gives, and runs `body`."""
     rank, size = int(os.environ["RANK"]), len(hosts)
     os.environ["UNISONO_HOST"] = hosts[rank]
     store = tcp_store(place, rank, size) if isinstance(place, Path) else dist.FileStore(place, size)
@@ -43,7 +43,7 @@ def on_hosts(body, hosts, place, *args):
 
 
 def run(hosts, body, *args, place=None):
-    """`place`: the file at which they meet; else they have a TCPStore."""
+    """`place`: the file for the rendezvous; without it the ranks use a TCPStore."""
     with tempfile.TemporaryDirectory() as folder:
         place = place or Path(folder) / "port"
         return jobs.run(len(hosts), on_hosts, body, hosts, place, *args, backend=None)
@@ -109,12 +109,12 @@ def test_every_collective(hosts, asynchronous):
 
 
 def test_a_store_that_is_nowhere(tmp_path):
-    """Then every rank tells all addresses of its host."""
+    """Every rank then publishes all addresses of its host."""
     assert run("abb", every_collective, False, place=str(tmp_path / "store")) == [[]] * 3
 
 
 def groups():
-    """Within a host and across: all become parts of the world that is there, and open nothing."""
+    """Groups within a host and across hosts become parts of the existing world, and open nothing."""
     rank, before, wrong = dist.get_rank(), len(os.listdir("/proc/self/fd")), []
     for members in ([0, 1], [2, 3], [0, 2], [1, 2, 3]):
         group = dist.new_group(members)
@@ -124,7 +124,7 @@ def groups():
             if x[-1].item() != sum(members):
                 wrong.append((members, x[-1].item()))
     dist.barrier()
-    # Fewer where the store has closed connections of the meeting meanwhile.
+    # Fewer if the store has closed connections of the rendezvous meanwhile.
     return wrong, len(os.listdir("/proc/self/fd")) <= before
 
 
@@ -145,7 +145,7 @@ def test_allocated_tensors_are_as_good_as_others():
 
 @pytest.mark.parametrize("example", [ddp.main, fsdp.main], ids=["ddp", "fsdp"])
 def test_training(example):
-    """As on one host, where test_examples.py compares with one process."""
+    """As on one host, where test_examples.py compares the result with one process."""
     apart = run("ab", example)
     together = jobs.run(2, example)
     assert apart[0] == pytest.approx(together[0], abs=1e-5)

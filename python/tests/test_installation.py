@@ -1,4 +1,4 @@
-"""What an installed package does to `import torch`, and its programs."""
+"""The effect of an installed package on `import torch`, and its programs."""
 
 import ctypes
 import os
@@ -215,7 +215,7 @@ def test_auditwheel_knows_all_that_the_wheel_needs():
 
 
 def test_kernels_lie_where_the_extension_looks():
-    """Where they were built: the dlopen() of the extension searches its own folder."""
+    """Extensions run from the folder where they were built: dlopen() searches that folder."""
     kernels = Path(unisono.__file__).parent / "libunisono_cuda.so.0"
     if not kernels.exists():
         pytest.skip("built without kernels for GPUs: run scripts/test-python where nvcc is")
@@ -230,7 +230,7 @@ def test_kernels_lie_where_the_extension_looks():
 
 
 def test_a_build_by_pip_reports_on_the_terminal(tmp_path):
-    """pip keeps what the build prints to itself."""
+    """pip hides the output of the build."""
     import pty
 
     (tmp_path / "begun").write_text(str(int(time.time())))
@@ -256,7 +256,7 @@ def test_a_build_by_pip_reports_on_the_terminal(tmp_path):
 
 
 def test_a_program_that_imports_torch_alone():
-    """What the guide promises: nothing of unisono is imported."""
+    """As the guide promises, nothing of unisono is imported."""
     code = (
         "import torch, torch.distributed as dist, tempfile, os\n"
         "f = os.path.join(tempfile.mkdtemp(), 's')\n"

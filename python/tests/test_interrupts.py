@@ -16,7 +16,7 @@ from jobs import caught
 
 
 def interrupted_while_another_has_it(folder, limit_s):
-    """The operation of who only looks on is not ended."""
+    """The operation of a rank that is not interrupted does not end."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     dist.barrier()
     x = torch.ones(2)
@@ -46,7 +46,7 @@ def test_ctrl_c_ends_a_limited_wait_and_not_the_operation(tmp_path):
 
 
 def waits_for_ctrl_c(folder, asynchronous):
-    """Rank 0 waits in an operation that rank 1 comes to when that has ended."""
+    """Rank 0 waits in an operation that rank 1 enters after its end."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     dist.barrier()
     try:
@@ -72,12 +72,12 @@ def test_ctrl_c_ends_a_wait(asynchronous, tmp_path):
         interrupted, other = (job.ending(rank).value for rank in range(2))
     assert interrupted[0] == "KeyboardInterrupt", interrupted
     assert other[0] == "DistBackendError" and "rank 0 was interrupted" in other[1], other
-    for _, _, (kind, text) in (interrupted, other):  # the group is unusable, and says why
+    for _, _, (kind, text) in (interrupted, other):  # the group is unusable, and the error says why
         assert kind == "DistBackendError" and "rank 0 was interrupted" in text
 
 
 def has_a_handler_of_its_own(folder):
-    """Such a handler runs when the operation has ended, which goes on."""
+    """Such a handler runs when the operation has ended; the operation itself continues."""
     caught_signals = []
     signal.signal(signal.SIGINT, lambda number, frame: caught_signals.append(number))
     dist.barrier()
@@ -95,7 +95,7 @@ def test_a_handler_of_its_own_ends_nothing(tmp_path):
         jobs.wait_for_files(tmp_path, 1)
         time.sleep(1)
         os.kill(job.processes[0].pid, signal.SIGINT)
-        time.sleep(0.3)  # longer than it takes to notice one that is to end the wait
+        time.sleep(0.3)  # longer than it takes to notice an interrupt
         (tmp_path / "pressed").touch()
         values = [job.ending(rank).value for rank in range(2)]
     assert values == [(2.0, [signal.SIGINT]), (2.0, [])]
@@ -144,11 +144,11 @@ def meets_again_after_ctrl_c(how, rank, tmp_path, started):
     time.sleep(1)
     first.send_signal(signal.SIGINT)
     assert first.stdout.readline() == "interrupted\n"
-    # This is the second attempt: the first one has left no rank behind.
+    # The second attempt: the first one has left no rank behind.
     second = start_meeting(how, 1 - rank, tmp_path)
     started.callback(second.kill)
     assert second.stdout.readline() == "begins\n"
-    if how == "torch":  # where each attempt has a store of its own
+    if how == "torch":  # where each attempt has its own store
         said = second.stdout.readline()
         assert said == "unisono: rank 0 cannot take part: it was interrupted\n", said
     for process in (first, second):

@@ -1,4 +1,4 @@
-"""What may be rounded between hosts: `max_error` of calls and of a communicator."""
+"""Rounding between hosts: `max_error` of calls and of a communicator."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +9,7 @@ import unisono
 
 
 def on_hosts(ranks, body, **options):
-    """What `body` returns on each rank, all of them on hosts of their own."""
+    """Returns the results of `body` on each rank, with every rank on its own host."""
     meeting = threading.Barrier(ranks, timeout=600)
     texts = [None] * ranks
 

@@ -1,4 +1,4 @@
-"""connect(bootstrap=...): ranks that can talk already meet through what they have."""
+"""connect(bootstrap=...): ranks that can already communicate connect through their own means."""
 
 import threading
 
@@ -7,7 +7,7 @@ import unisono
 
 
 def meet(exchange, ranks=2, **options):
-    """What each rank, a thread, returns or raises."""
+    """Returns what each rank, a thread, returns or raises."""
     said = [None] * ranks
 
     def run(rank):
@@ -30,7 +30,7 @@ def meet(exchange, ranks=2, **options):
 
 
 class Board:
-    """Where each rank reads the texts of all."""
+    """An exchange in which each rank gives its text and gets the texts of all ranks."""
 
     def __init__(self, ranks):
         self.texts, self.all_are_here = {}, threading.Barrier(ranks, timeout=600)

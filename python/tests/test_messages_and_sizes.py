@@ -20,7 +20,7 @@ def send_and_receive(rank, size):
         for work in works:
             work.wait()
         check.equal(got, values(dtype, SHAPE, previous), what)
-        # Blocking ones, in pairs: the lower of the two sends first.
+        # Blocking messages in pairs: the lower rank sends first.
         partner = rank ^ 1
         got = laid_out(torch.zeros(SHAPE, dtype=dtype), layout)
         for sends in (rank < partner, rank > partner):
@@ -31,7 +31,7 @@ def send_and_receive(rank, size):
                 if source != partner:
                     check.wrong.append(f"{what} came from {source}")
         check.equal(got, values(dtype, SHAPE, partner), f"blocking {what}")
-    # Long ones, both directions posted before any wait, then waited for in the wrong order.
+    # Long messages: both directions are posted before any wait, then awaited in the wrong order.
     mine = [torch.full((300_000,), float(10 * rank + i)) for i in range(3)]
     got = [torch.zeros(300_000) for _ in range(3)]
     works = [dist.isend(mine[i], following, tag=i) for i in range(3)]
@@ -61,7 +61,7 @@ def send_and_receive(rank, size):
 
 def sparse_all_reduce(rank, size):
     check = Check()
-    for dtype in (*FLOATS, torch.int32, torch.int64):  # of complex ones PyTorch hands over a copy
+    for dtype in (*FLOATS, torch.int32, torch.int64):  # for complex types PyTorch passes a copy
         for run_async in (False, True):
             indices = torch.tensor([[rank, 5], [0, 1]])
             numbers = torch.tensor([1.0 + rank, 2.0]).to(dtype)
@@ -76,7 +76,7 @@ def sparse_all_reduce(rank, size):
 
 
 def every_size(rank, size):
-    """None, fewer than the ranks, not divisible, around a cell, a page and a slot, and long ones."""
+    """Empty, fewer than the ranks, not divisible, around a cell, a page and a slot, and long."""
     check = Check()
     counts = [0, 1, 2, 3, 5, 63, 64, 65, 1023, 1024, 1025, 16_383, 16_384, 16_385, 100_003, 1_000_003]
     for number, count in enumerate(counts):
@@ -104,7 +104,7 @@ def every_size(rank, size):
 
 
 def same_on_all_ranks(rank, size):
-    """Sums of any floats are bitwise equal on all ranks, and from run to run."""
+    """Sums of floats are bitwise equal on all ranks, and in every run."""
     check = Check()
     generator = torch.Generator().manual_seed(rank)
     for count in (7, 1000, 70_001, 500_000):
@@ -150,6 +150,6 @@ CASES = [send_and_receive, sparse_all_reduce, every_size, same_on_all_ranks, obj
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_results(case, ranks):
-    if case is not send_and_receive or ranks > 1:  # torch.distributed refuses to send to oneself
+    if case is not send_and_receive or ranks > 1:  # torch.distributed refuses a send to itself
         for rank, wrong in enumerate(jobs.run(ranks, run_case, case)):
             assert wrong == [], f"rank {rank}"

@@ -1,4 +1,4 @@
-"""unisono.parallel: each part against numpy on one process."""
+"""unisono.parallel: each part compared with numpy on one process."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,8 @@ def test_redistribute(dtype, ranks):
     def body(comm):
         for a in range(3):
             for b in range(3):
-                # Along the first dimension of a transposed one: strides are not those of a row.
+                # Along the first dimension of a transposed tensor: its strides differ from those of
+                # a row.
                 out = empty(part(whole, b, comm))
                 assert parallel.redistribute(comm, part(whole, a, comm), Shard(a), Shard(b), out) is out
                 assert same(out, part(whole, b, comm))

@@ -12,7 +12,7 @@ SIZES = (4, 3, 5, 2, 4, 3, 2, 6, 4)
 
 
 def weights(stages):
-    """One matrix for each stage; integers, so that sums are the same in any order."""
+    """One matrix for each stage; integers, so that sums do not depend on the order."""
     return [
         np.arange(SIZES[i] * SIZES[i + 1], dtype=np.int64).reshape(SIZES[i], SIZES[i + 1]) % 5 - 2
         for i in range(stages)

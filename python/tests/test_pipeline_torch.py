@@ -1,4 +1,4 @@
-"""The CSV files that PyTorch's own generators write are read, proved, and kept without loss."""
+"""The CSV files of PyTorch's own generators are read, proved, and written without loss."""
 
 import csv
 
@@ -13,7 +13,7 @@ V_SHAPED = ["ScheduleZBVZeroBubble", "ScheduleDualPipeV"]
 
 
 class Stage(_PipelineStageBase):
-    """What the generators ask of a stage of rank 0."""
+    """The members of a stage on rank 0 that the generators use."""
 
     def __init__(self, index, ranks, rank_of):
         self.stage_index, self.num_stages = index, len(rank_of)
@@ -64,8 +64,9 @@ def test_what_torch_writes_is_right(name, kind, ranks, microbatches, tmp_path):
             for row in cells(path.read_text())
         ]
         assert [len(schedule.actions_of(rank)) for rank in range(ranks)] == written
-    # Messages that nobody waits for yet: one, but where all microbatches pass a stage before any
-    # passes the next one on the same two ranks, and the file has no receives to place earlier.
+    # Messages that no receive waits for yet: one, unless all microbatches pass a stage before any
+    # microbatch passes the next stage on the same two ranks, and the file has no receives to place
+    # earlier.
     assert schedule.capacity == 1 or (name, ranks, kind) == ("ScheduleLoopedBFS", 2, "compute_only")
 
 
@@ -75,9 +76,9 @@ def test_gpipe_is_right(ranks, microbatches):
     assert unisono.pipeline.parse(text_of(order)).microbatches == microbatches
 
 
-# On the last rank it counts microbatches from 1: F of microbatch 0 is missing there, and there is one
-# of a microbatch that does not exist. PyTorch trains by other code, and its own check of orders
-# refuses this one, too.
+# PyTorch counts microbatches from 1 on the last rank: F of microbatch 0 is missing there, and a
+# nonexistent microbatch appears. PyTorch trains by other code, and its own check of orders refuses
+# this order too.
 @pytest.mark.parametrize("ranks, microbatches", SHAPES)
 def test_the_order_of_1f1b_is_wrong_in_torch(ranks, microbatches):
     order = with_one_stage("Schedule1F1B", ranks, microbatches)
@@ -88,7 +89,7 @@ def test_the_order_of_1f1b_is_wrong_in_torch(ranks, microbatches):
         schedules._validate_schedule(order, ranks, ranks, microbatches)
     with pytest.raises(unisono.UsageError, match="is invalid"):
         unisono.pipeline.parse(text_of(order))
-    # With the microbatches of the last rank counted from 0, it is right.
+    # With microbatches counted from 0 on the last rank, the order is right.
     repaired = text_of(order).splitlines()
     row = ["" if a is None else str(a) for a in order[ranks - 1]]
     stage = ranks - 1

@@ -1,4 +1,4 @@
-"""Layouts of whole models: the same answers as `unisono plan-model` gives."""
+"""Layouts of whole models: the same results as `unisono plan-model`."""
 
 import pytest
 import unisono

@@ -1,4 +1,4 @@
-"""unisono.reshard against numpy, and unisono.torch.reshard against full_tensor() + distribute_tensor()."""
+"""unisono.reshard compared with numpy, and unisono.torch.reshard with full_tensor() + distribute_tensor()."""
 
 import json
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_names():
 
 
 def megatron_qkv(q, k, v, groups):
-    """Reshapes as Megatron-Core does: [groups, (heads in a group + 2) * head, hidden]."""
+    """Reshapes as Megatron-Core does: [groups, (heads per group + 2) * head, hidden]."""
     hidden = q.shape[1]
     parts = [part.reshape(groups, -1, hidden) for part in (q, k, v)]
     return np.concatenate(parts, axis=1).reshape(-1, hidden)
@@ -100,7 +100,7 @@ def megatron_qkv(q, k, v, groups):
 
 @pytest.mark.parametrize("engine", [1, 2, 4])
 def test_megatron_to_vllm(engine):
-    """Two trainer ranks with the names and the order of Megatron-Core; `engine` ranks with those of vLLM."""
+    """Two trainer ranks with the names and the order of Megatron-Core; `engine` ranks with the names of vLLM."""
     heads, groups, head, hidden, inner = 32, 8, 2, 4, 8
     random = np.random.default_rng(0)
     q, k, v, gate, up = (
@@ -113,7 +113,7 @@ def test_megatron_to_vllm(engine):
     to = f"tp={engine} on 2-{1 + engine}: tp=shard(0,sections="
 
     def body(comm):
-        # Each rank has its groups, and in linear_fc1 its rows of gate before those of up.
+        # Each rank has its groups, and in linear_fc1 its rows of gate before its rows of up.
         moves = Reshard(
             comm,
             {
@@ -259,12 +259,12 @@ def move_dtensors():
                 assert torch.equal(tensor.to_local(), want.to_local()), name
         assert plan.run(sources, out=moved) is moved and plan.complete("rows")
         plan.close()
-    # Summands; one DTensor, not a dict.
+    # Summands, and a DTensor instead of a dict.
     summand = DTensor.from_local(whole * (rank % 2 + 1), square, [Replicate(), Partial()], run_check=False)
     moved = unisono.torch.reshard(summand, (pair, [Shard(1)]))
     if rank >= 2:
         assert torch.equal(moved.to_local(), whole[:, 4 * (rank - 2) :][:, :4] * 3)
-    # Summands whose parts are cut, on three dimensions of a mesh.
+    # Summands with cut parts, on three dimensions of a mesh.
     local = whole[:, 4 * (rank % 2) :][:, :4].contiguous() * (rank // 2 + 1)
     summand = DTensor.from_local(
         local, cube, [Partial(), Replicate(), Shard(1)], run_check=False, shape=whole.shape, stride=(8, 1)
@@ -300,7 +300,7 @@ def test_dtensors():
 
 
 def move_uneven_strided():
-    """FSDP over tensor parallelism, with rows that neither divides; 7 rows leave a rank without any."""
+    """FSDP over tensor parallelism, with rows that neither axis divides; with 7 rows one rank has none."""
     import torch
     import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh

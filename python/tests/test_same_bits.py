@@ -1,4 +1,4 @@
-"""unisono.torch.sum_over_leaves: one training under any number of ranks, DDP and FSDP2, to the last bit."""
+"""unisono.torch.sum_over_leaves: training with any number of ranks, DDP and FSDP2, gives the same bits."""
 
 import hashlib
 
@@ -25,7 +25,7 @@ def make_model():
 
 
 def train(model, parameters, leaves, first, backward):
-    """The bits of all weights after some steps; backward(loss, leaf) is that of a leaf."""
+    """Returns the bits of all weights after some steps; backward(loss, leaf) is the backward pass of a leaf."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     for step in range(STEPS):
         for leaf in range(first, first + leaves):
@@ -39,7 +39,7 @@ def train(model, parameters, leaves, first, backward):
 
 
 def in_one_process():
-    """By the definition: the tree over the gradients of the leaves."""
+    """By definition: the tree over the gradients of the leaves."""
     model = make_model()
     sums = {p: unisono.TreeSum(LEAVES) for p in model.parameters()}
 

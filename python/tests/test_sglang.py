@@ -1,4 +1,4 @@
-"""What SGLang calls on a group, against torch.distributed over gloo; its own class where it can be imported."""
+"""SGLang's calls on a group, compared with torch.distributed over gloo; uses SGLang's class if it can be imported."""
 
 import inspect
 import os
@@ -12,7 +12,7 @@ from unisono import sglang
 
 
 class Group:
-    """As SGLang's GroupCoordinator, as far as the plug-in reads it."""
+    """Has the members of SGLang's GroupCoordinator that the plug-in reads."""
 
     def __init__(self):
         self.ranks, self.unique_name = list(range(dist.get_world_size())), "tp:0"
@@ -25,7 +25,7 @@ def theirs(*args, **kwargs):
 
 
 def call(group, name, *args):
-    """The call through the hook; SGLang's own if that class is there."""
+    """Makes the call through the hook; through SGLang's own method if its class is installed."""
     if hasattr(group, name):
         return getattr(group, name)(*args)
     return sglang.CALLS[name](theirs, group, *args)
@@ -80,7 +80,7 @@ def test_calls(ranks):
 
 
 def check_fallbacks():
-    """Tensors elsewhere, lists of outputs and groups of one rank are SGLang's."""
+    """SGLang itself handles other devices, lists of outputs and groups of one rank."""
     group, asked = Group(), []
     elsewhere = torch.empty(2, device="meta")
     for name, args in (("all_reduce", (elsewhere,)), ("broadcast", (elsewhere, 0)), ("all_gather", (torch.ones(2), 0, [elsewhere]))):
@@ -94,7 +94,7 @@ def test_fallbacks():
 
 
 def test_the_plugin_is_asked_for(monkeypatch):
-    """Installed, but not named, it does not even import SGLang."""
+    """If the plug-in is installed but not enabled, it does not import SGLang."""
     for value in (None, "", "other", "unisono2"):
         monkeypatch.delenv("SGLANG_PLUGINS", raising=False)
         if value is not None:
@@ -103,7 +103,7 @@ def test_the_plugin_is_asked_for(monkeypatch):
 
 
 def coordinator():
-    """SGLang's class, with the hooks as SGLang applies them."""
+    """SGLang's class, with the hooks applied as SGLang does."""
     os.environ.update(SGLANG_PLUGINS="unisono", SGLANG_USE_CPU_ENGINE="1")
     from sglang.srt.distributed import parallel_state
     from sglang.srt.plugins.hook_registry import HookRegistry

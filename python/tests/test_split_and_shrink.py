@@ -1,4 +1,4 @@
-"""Groups that are split, and that go on without some of their ranks."""
+"""Groups that are split, and groups that continue without some of their ranks."""
 
 import os
 import signal
@@ -76,13 +76,13 @@ def split_of_gloo():
     error = jobs.caught(dist.split_group, split_ranks=[[0, 1]])
     jobs.say(f"{dist.get_rank()} is through")
     for rank in range(2):
-        jobs.hear(f"{rank} is through")  # gloo connects late, and fails where the other has left
+        jobs.hear(f"{rank} is through")  # gloo connects late, and fails if the other rank has left
     return error
 
 
 def test_groups_of_others_stay_pytorchs_matter():
     for kind, text in jobs.run(2, split_of_gloo, backend="gloo"):
-        # PyTorch 2.15 splits groups of CPUs itself.
+        # PyTorch 2.15 splits CPU groups itself.
         assert (kind, text) == (None, "no error") or "No device associated" in text
 
 
@@ -94,7 +94,7 @@ def shrunk(flags, lost):
     if rank in lost:
         return rank  # leaves properly, at once
     for other in range(4):
-        jobs.hear(f"{other} is through")  # an abort ends what is under way, and PyTorch aborts the part
+        jobs.hear(f"{other} is through")  # PyTorch aborts the part, which ends pending operations
     group = dist.shrink_group(lost, shrink_flags=flags)
     sizes = dist.get_world_size(), group.size()
     total = summed(dist.get_rank())
@@ -132,7 +132,7 @@ def killed(victim):
     if dist.get_rank() == victim:
         summed(1)
         os.kill(os.getpid(), signal.SIGKILL)
-    kind, text = None, ""  # the others may still be in the first sum when the victim is through it
+    kind, text = None, ""  # the others may still be in the first sum when the victim has left it
     while kind is None:
         kind, text = jobs.caught(summed, 1)
     begin = time.monotonic()
@@ -174,7 +174,7 @@ def test_shrink_does_not_wait_for_ever():
 
 
 def waits_alone():
-    """Rank 1 is to come too, and does not."""
+    """Rank 1 must join, and does not."""
     if dist.get_rank() == 0:
         return jobs.caught(dist.shrink_group, [2])
     time.sleep(4)

@@ -1,4 +1,4 @@
-"""torch.distributed._symmetric_memory on the CPU: buffers of peers, signals, and what ends a wait."""
+"""torch.distributed._symmetric_memory on the CPU: peers' buffers, signals, and the events that end a wait."""
 
 import gc
 import os
@@ -17,7 +17,7 @@ WORLD = "0"  # PyTorch's name of the first group
 
 
 def memory(*size, dtype=torch.float32):
-    """This rank's tensor, and the handle."""
+    """Returns this rank's tensor, and the handle."""
     tensor = symmetric.empty(*size, dtype=dtype, device="cpu")
     return tensor, symmetric.rendezvous(tensor, dist.group.WORLD)
 
@@ -81,7 +81,7 @@ def with_any_backend(body):
 def signals():
     rank = dist.get_rank()
     tensor, handle = memory(2, dtype=torch.int64)
-    for turn in range(200):  # each word is taken before it is written again
+    for turn in range(200):  # each word is consumed before it is written again
         if rank == 0:
             tensor[0] = turn
             handle.put_signal(1, channel=3)
@@ -100,7 +100,7 @@ def test_signals_go_and_are_taken():
 
 
 def own_signals():
-    """A program's own, written by an operator or as plain stores into the pad of a peer."""
+    """A program's own signals, written by an operator or as plain stores into a peer's pad."""
     rank = dist.get_rank()
     tensor, handle = memory(1)
     pad = handle.get_signal_pad(1 - rank)
@@ -131,7 +131,7 @@ def sizes():
     tensor.fill_(0)
     whole = pad.numel() * 4 == 2 * usual == handle.signal_pad_size and bool(pad.eq(1).all())
     symmetric.set_signal_pad_size(usual)
-    large = symmetric.empty(2 << 30, dtype=torch.uint8, device="cpu")  # costs what is written
+    large = symmetric.empty(2 << 30, dtype=torch.uint8, device="cpu")  # uses only what is written
     large[-1] = 5
     return whole, large[-2:].tolist(), symmetric.empty(0, device="cpu").numel()
 
@@ -184,7 +184,7 @@ def dies(at):
         error = jobs.caught(memory, 8)
     else:
         error = jobs.caught(getattr(handle, at), *([] if at == "barrier" else [1]))
-        if at == "put_signal":  # the first finds room
+        if at == "put_signal":  # the pad has room for the first
             error = jobs.caught(handle.put_signal, 1)
     took = time.monotonic() - begin
     return error, took, handle.get_buffer(1, (4,), torch.float32).tolist()
@@ -283,7 +283,7 @@ def test_mistakes_of_one_rank_are_refused_at_once():
 
 
 def persistent():
-    """Allocations with a number come back at the same place, with the same handle."""
+    """Allocations with an id return the same memory, with the same handle."""
     places = []
     for _ in range(2):
         tensor = _SymmetricMemory.empty_strided_p2p((64,), (1,), torch.float32, torch.device("cpu"), WORLD, 42)
@@ -324,7 +324,7 @@ def operators(dtype):
     ops = torch.ops.symm_mem
     tensor.copy_(given)
     right = [torch.equal(ops.one_shot_all_reduce(tensor, "sum", WORLD), wanted)]
-    right.append(torch.equal(tensor, given))  # the input stays
+    right.append(torch.equal(tensor, given))  # the input is unchanged
     out = torch.empty_like(given)
     right.append(torch.equal(ops.one_shot_all_reduce_out(tensor, "sum", WORLD, out), wanted))
     right.append(torch.equal(ops.one_shot_all_reduce_copy(tensor, given[:2], "sum", WORLD), wanted[:2]))

@@ -1,4 +1,4 @@
-"""Operations on tensors of a device, through kernels and through memory of the host, on a device without a GPU."""
+"""Operations on device tensors, through kernels and through host memory, on a device without a GPU."""
 
 import fake_gpu
 import jobs
@@ -62,13 +62,13 @@ def test_messages(way):
 
 
 def streams():
-    """What a stream makes is sent, and what comes is used, without waits of the host."""
+    """Tensors that a stream computes are sent, and received ones are used, without waits on the host."""
     device = torch.device(NAME)
     sums = []
     for turn in range(30):
         x = torch.full((20_000,), 1.0, device=device) * (turn + dist.get_rank())
         work = dist.all_reduce(x, async_op=True)
-        torch.full((20_000,), -5.0, device=device)  # would have its memory, were x not kept
+        torch.full((20_000,), -5.0, device=device)  # would reuse the memory of x if x were freed
         work.wait()
         sums.append(x * 2)
         del x, work
@@ -104,7 +104,7 @@ def test_the_host_does_not_wait():
 
 
 def waits_in_a_barrier():
-    """A barrier that names the device returns after what its stream has."""
+    """A barrier that names the device returns after the device's current work."""
     x, y = torch.ones(200_000, device=NAME), torch.ones(200_000, device=NAME)
     dist.all_reduce(x)
     for _ in range(200):
@@ -119,7 +119,7 @@ def test_a_barrier_waits_for_the_stream_of_its_device():
 
 
 def dropped_inputs():
-    """Nobody keeps what is sent, and its memory is used again while it is."""
+    """The caller drops a tensor that is being sent, and its memory is reused meanwhile."""
     device = torch.device(NAME)
     outs, works = [], []
     for turn in range(20):

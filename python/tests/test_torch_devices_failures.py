@@ -1,4 +1,4 @@
-"""Failures of operations on tensors of a device, and how its groups end, on a device without a GPU."""
+"""Failures of operations on device tensors, and the end of device groups, on a device without a GPU."""
 
 import gc
 import os
@@ -71,7 +71,7 @@ def test_a_limit_that_is_set_later_is_that_of_kernels_too():
 
 
 def tells_of_disagreement(text):
-    # A kernel finds it, or the host's calls do: whichever compares first.
+    # A kernel or a host call detects it, whichever compares first.
     return "mismatch" in text or "makes another call than rank" in text
 
 
@@ -119,7 +119,7 @@ def test_a_process_ends_in_order_without_destroying_its_groups():
 
 
 def one_leaves():
-    """Rank 0 ends as after an exception, and rank 1 has begun what needs it."""
+    """Rank 0 ends as after an exception, and rank 1 has started an operation that needs it."""
     from unisono.torch import extension
 
     x = fake_gpu.reduced_once()
@@ -138,7 +138,7 @@ def test_a_rank_that_leaves_ends_the_others():
 
 
 def looks_no_more(folder):
-    """Rank 1 dies in what rank 0 has begun, and rank 0 asks for nothing more."""
+    """Rank 1 dies in an operation that rank 0 has started, and rank 0 makes no further call."""
     x = fake_gpu.reduced_once()
     if dist.get_rank() == 1:
         jobs.hear("begun")

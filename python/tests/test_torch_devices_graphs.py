@@ -1,4 +1,4 @@
-"""CUDA graphs that have calls of the backend in them, on a device without a GPU."""
+"""CUDA graphs with captured calls of the backend, on a device without a GPU."""
 
 import os
 import pickle
@@ -17,7 +17,7 @@ pytestmark = fake_gpu.needed
 
 
 def replayed():
-    """Calls of the current stream and of the group's own, beside others that are in no graph."""
+    """Calls on the current stream and on the group's own stream, beside calls outside the graph."""
     rank = dist.get_rank()
     x, y, z, sums, mean = (torch.ones(5_000, device=NAME) for _ in range(5))
     dist.all_reduce(x)
@@ -26,7 +26,7 @@ def replayed():
         dist.all_reduce(y)
         z.copy_(y)
         work = dist.all_reduce(z, async_op=True)
-        dist.all_reduce(mean, dist.ReduceOp.AVG)  # beside the one before, which must be first all the same
+        dist.all_reduce(mean, dist.ReduceOp.AVG)  # the previous call must still run first
         assert work.is_completed() and work.is_success()
         assert work.wait(timedelta(seconds=60))
         sums.copy_(z)
@@ -98,7 +98,7 @@ def test_what_the_host_would_wait_for_is_refused(way):
 
 
 def seen_meanwhile():
-    """Whoever looks at calls before the graph must not end its capture, and the graph's are no entries."""
+    """A query of earlier calls must not end a capture, and captured calls are not recorded."""
     from unisono.torch import extension
 
     def entries():

@@ -1,4 +1,4 @@
-"""Works, groups and tools of PyTorch over tensors of a device, on a device without a GPU."""
+"""Works, groups and tools of PyTorch with device tensors, on a device without a GPU."""
 
 import os
 import warnings
@@ -119,12 +119,12 @@ def test_a_group_has_one_device_on_each_rank():
 
 
 def with_device_id(store):
-    """All that PyTorch does once a default group has a device."""
+    """Everything that PyTorch does when a default group has a device."""
     device, rank = own_device(), int(os.environ["RANK"])
     dist.init_process_group(
         BACKEND, store=dist.FileStore(store, 2), rank=rank, world_size=2, device_id=device
     )
-    # Made at once: a tensor of another device is refused though it is the first.
+    # Created at once: a tensor of another device is refused, even as the first one.
     said = None
     if torch.accelerator.device_count() > 1:
         said = caught(dist.all_reduce, torch.ones(3, device=torch.device(NAME, 1 - device.index)))
@@ -191,7 +191,7 @@ def test_the_limit_of_the_call_goes_before_that_of_its_options():
 
 
 def in_a_mesh(store):
-    """A mesh of two dimensions, whose groups PyTorch splits off where the default group has a device."""
+    """A mesh of two dimensions, whose groups PyTorch splits off if the default group has a device."""
     device, rank = own_device(), int(os.environ["RANK"])
     dist.init_process_group(
         BACKEND, store=dist.FileStore(store, 4), rank=rank, world_size=4, device_id=device

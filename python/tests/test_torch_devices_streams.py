@@ -1,4 +1,4 @@
-"""What waits for what a device still does: futures and barriers, on a device without a GPU."""
+"""Futures and barriers that wait for pending device work, on a device without a GPU."""
 
 import signal
 import threading
@@ -16,7 +16,7 @@ LARGE = 200_000
 
 
 def long_work(times=200):
-    """Puts on the current stream what takes the device a while."""
+    """Adds work to the current stream that takes the device a while."""
     x, y = torch.ones(LARGE, device=NAME), torch.ones(LARGE, device=NAME)
     for _ in range(times):
         y.copy_(x)
@@ -42,7 +42,7 @@ def test_the_future_of_several_makes_the_stream_wait():
 
 
 def what_a_hook_makes():
-    """As a hook of DistributedDataParallel that works in then(), under a stream of the program's."""
+    """As a hook of DistributedDataParallel that computes in then(), under a stream of the program."""
     dist.all_reduce(torch.ones(3, device=NAME))
     side = torch.Stream(torch.device(NAME, 0))
     with side:
@@ -77,7 +77,7 @@ def test_a_callback_has_the_device_of_its_operation(way):
 
 
 def in_a_barrier():
-    """A barrier of a group that has used a device returns after what its streams have there."""
+    """A barrier of a group that has used a device returns after the work of the device's streams."""
     dist.all_reduce(torch.ones(3, device=NAME))
     copied = long_work().record_event()
     works = [dist.all_reduce(torch.ones(LARGE, device=NAME), async_op=True) for _ in range(20)]
@@ -94,7 +94,7 @@ def test_a_barrier_waits_for_the_stream_where_there_are_no_kernels():
 
 
 def in_another_order():
-    """A barrier that runs beside does not hold up the host: rank 1 comes to it by what rank 0 sends."""
+    """An asynchronous barrier does not block the host: rank 1 enters it after it gets rank 0's message."""
     x, message = torch.ones(1_000, device=NAME), torch.zeros(3)
     dist.all_reduce(x)
     if dist.get_rank() == 0:
@@ -125,7 +125,7 @@ def interrupted():
             threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
             dist.barrier()
         jobs.say("over")
-    dist.barrier()  # rank 0's first one is over too before a rank leaves
+    dist.barrier()  # rank 0's first barrier has ended too before a rank leaves
 
 
 def test_an_interrupt_ends_a_barrier():
@@ -133,7 +133,7 @@ def test_an_interrupt_ends_a_barrier():
 
 
 def without_a_work():
-    """Nobody has the operation: its input lives until the device is done with it."""
+    """The caller has dropped the operation: its input lives until the device is done with it."""
     import weakref
 
     x = fake_gpu.reduced_once()
@@ -158,7 +158,7 @@ def test_inputs_live_until_the_end_where_nobody_waits():
 
 
 def without_wait():
-    """Inputs live until somebody waits for the operation, whatever their allocator."""
+    """Inputs live until the operation is waited for, whatever their allocator."""
     import weakref
 
     dist.all_reduce(torch.ones(3, device=NAME))

@@ -1,4 +1,4 @@
-"""What newer releases of PyTorch ask of a backend: reconfigure, windows, abort hooks, TokenSwitch."""
+"""Functions that newer releases of PyTorch require: reconfigure, windows, abort hooks, TokenSwitch."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ def summed(value):
 
 
 class Board:
-    """Where ranks exchange handles: not over the group, which has no members yet."""
+    """The means to exchange handles: not the group, which has no members yet."""
 
     def __init__(self, folder, mine):
         self.store, self.mine = dist.FileStore(os.path.join(folder, "board"), -1), mine
@@ -36,7 +36,7 @@ class Board:
 
 
 def begin(folder, backend="unisono"):
-    """A group for reconfigure(), and its board; every rank has a store of its own."""
+    """A group for reconfigure(), and its board; every rank has its own store."""
     mine = int(os.environ["RANK"])
     store = dist.FileStore(os.path.join(folder, f"store-{mine}"), 1)
     dist.init_process_group(backend, store=store, rank=0, world_size=1, enable_reconfigure=True)
@@ -128,11 +128,11 @@ def reconfigured_wrongly(folder):
         attempt([handles[0] + "|"]),
     ]
     dist._reconfigure(1, handles).wait()
-    found.append(attempt(handles, 2))  # those of the last time
+    found.append(attempt(handles, 2))  # the handles of the last time
     new = board.handles(2, [0, 1])
     found.append(attempt(new, 1))
     alone = list(new)
-    alone[1 - mine] = handles[1 - mine]  # nobody has it any more
+    alone[1 - mine] = handles[1 - mine]  # its rank has left
     found.append(attempt(alone, 3, timeout=timedelta(milliseconds=300)))
     return found
 
@@ -220,7 +220,7 @@ def hooked(run_async):
         return None
     work = dist.irecv(torch.zeros(3), 1) if run_async else None
     kind, _ = jobs.caught(work.wait) if run_async else jobs.caught(dist.barrier)
-    seen = list(calls)  # before the error was told
+    seen = list(calls)  # before the error was reported
     jobs.caught(dist.barrier)
     jobs.say("over")
     return kind, seen, calls
@@ -263,7 +263,7 @@ def switched(layout, k):
     chosen[0, 0] = -1
     x = torch.randn(tokens, hidden, generator=generator, requires_grad=True)
     weights = torch.rand(tokens, k, generator=generator)
-    scale = torch.arange(1.0, experts + 1)  # what expert e multiplies by
+    scale = torch.arange(1.0, experts + 1)  # the factor of expert e
     switch = TokenSwitchUnisono(dist.group.WORLD, experts, 8, room, 4 * hidden)
     counts = torch.zeros(2, dtype=torch.int32)
     routing = switch.create_routing(chosen, counts, layout=layout)

@@ -1,4 +1,4 @@
-"""What users of torch.distributed's backends report, as tests."""
+"""Tests from bug reports of users of other backends of torch.distributed."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ def free_port():
 
 
 def again_and_again(times, port, store_file):
-    """Makes the default group, uses and destroys it; without a file over env://."""
+    """Creates the default group, uses and destroys it; without a file over env://."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     for _ in range(times):
@@ -103,7 +103,7 @@ def sent_and_gone():
         dist.isend(x, 1)
         dist.destroy_process_group()
         return None
-    time.sleep(40)  # longer than the end of a program waits for what nobody needs
+    time.sleep(40)  # longer than the end of a program waits for operations that no rank needs
     dist.recv(x.zero_(), 0)
     return x[-1].item()
 
@@ -141,7 +141,7 @@ else:
 
 
 def ended(folder, elements, end):
-    """What rank 1 says, whose message comes from a rank that ends at once."""
+    """Returns the output of rank 1, whose message comes from a rank that ends at once."""
     program = folder / "program.py"
     program.write_text(ENDS)
     ranks = [
@@ -213,7 +213,7 @@ def test_callbacks_end_before_the_program_and_run_in_a_forked_child(way, said, t
 
 
 def sent_and_forgotten(store):
-    """A worker of multiprocessing, which ends without the handlers of atexit."""
+    """A worker of multiprocessing, which ends without atexit handlers."""
     rank = int(os.environ["RANK"])
     dist.init_process_group("unisono", store=dist.FileStore(store, 2), rank=rank, world_size=2)
     x = torch.full((1_000_000,), 7.0)
@@ -279,7 +279,7 @@ def test_types_that_unisono_does_not_name_match_by_their_bytes():
 
 
 def held():
-    """Descriptors, and mappings of this process."""
+    """Counts descriptors and mappings of this process."""
     maps = Path("/proc/self/maps").read_text().splitlines()
     return len(os.listdir("/proc/self/fd")), sum("unisono" in line for line in maps)
 
@@ -318,7 +318,7 @@ def test_groups_that_are_destroyed_keep_nothing():
 
 @pytest.mark.parametrize("backend", ["unisono", pytest.param("gloo", marks=pytest.mark.slow)])
 def test_the_guide_has_the_table_of_calls(backend):
-    """The guide's rows say what the calls do. torch_calls.py generates them."""
+    """The rows of the guide match the calls. torch_calls.py generates them."""
     ours = torch_calls.of_backend("unisono")
     if backend == "gloo" and torch.__version__.startswith("2.13"):  # the release of gloo's column
         rows = torch_calls.table(ours, torch_calls.of_backend("gloo"))

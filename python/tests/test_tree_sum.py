@@ -1,4 +1,4 @@
-"""unisono.TreeSum: the same bits for any number of ranks and leaves on each, against one process."""
+"""unisono.TreeSum: the same bits for any number of ranks and leaves per rank, compared with one process."""
 
 import random
 

@@ -10,10 +10,11 @@ import time
 import pytest
 from namespaces import two_nodes  # noqa: F401  (a fixture)
 
-# Far more than it takes: six processes that each import torch.
+# Much longer than needed: six processes that each import torch.
 LIMIT_S = 420
 
-# torchrun starts Python with -u: what print() writes in pieces would mix with another rank's.
+# torchrun starts Python with -u: print() writes in pieces, which would mix with another rank's
+# output.
 PROGRAM = f"""
     import faulthandler
     import sys
@@ -55,7 +56,7 @@ PROGRAM = f"""
 
 
 class Agents:
-    """torchrun on each node, what they write, and how they end."""
+    """Runs torchrun on each node; returns their output and exit codes."""
 
     def __init__(self, nodes, program, environment, folder):
         self.begin = time.monotonic()
@@ -65,13 +66,13 @@ class Agents:
             words = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", f"--node-rank={node}",
                      "--nproc-per-node=2", f"--master-addr={nodes.addresses[0]}",
                      "--master-port=29500", str(program)]  # fmt: skip
-            # A file: a pipe that nobody reads would stop the one that writes much.
+            # A file, because a pipe that is not read would block the writer.
             with open(file, "w") as log:
                 self.processes.append(subprocess.Popen(
                     nodes.command(node, *words), stdout=log, stderr=log, env=environment))  # fmt: skip
 
     def wait(self):
-        """Where one has failed, the other has a while to say what it saw: torchrun waits for minutes."""
+        """If one has failed, the other has some time to report: torchrun waits for minutes."""
         end = self.begin + LIMIT_S
         while any(process.poll() is None for process in self.processes):
             if any(process.poll() for process in self.processes):
@@ -103,7 +104,7 @@ class Agents:
 def test_torchrun(two_nodes, secure, tmp_path):  # noqa: F811
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(PROGRAM))
-    # Nothing that the caller has set for torchrun and c10d: this is a job of its own.
+    # Removes the caller's settings for torchrun and c10d: this is a separate job.
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("TORCH", "PET_", "MASTER_", "RANK", "WORLD_SIZE"))}  # fmt: skip
     environment = {**kept, "OMP_NUM_THREADS": "1"}

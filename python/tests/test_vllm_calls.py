@@ -1,4 +1,4 @@
-"""What vLLM calls on a group, against torch.distributed over gloo. Runs without vLLM."""
+"""vLLM's calls on a group, compared with torch.distributed over gloo. Runs without vLLM."""
 
 import importlib.metadata
 import importlib.util
@@ -18,7 +18,7 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 class Calls(GroupCalls):
-    """As UnisonoCommunicator has them, without vLLM's base class."""
+    """Has the members of UnisonoCommunicator, without vLLM's base class."""
 
     def __init__(self):
         from unisono.torch.experts import _connect
@@ -69,7 +69,7 @@ def check_gathers(calls):
             inputs = [x.to(dtype) for x in of_all(shape, torch.float32)]
             lists = [torch.empty_like(inputs[0]).view(torch.uint8) for _ in inputs]
             mine = inputs[calls.rank_in_group]
-            dist.all_gather(lists, mine.view(torch.uint8))  # gloo knows fewer types
+            dist.all_gather(lists, mine.view(torch.uint8))  # gloo supports fewer types
             wanted = torch.cat([x.view(torch.uint8).view(dtype) for x in lists], dim=dim)
             found = calls.all_gather(mine, dim)
             equal(found.view(torch.uint8), wanted.view(torch.uint8))
@@ -138,7 +138,7 @@ def check_messages(calls):
 
 
 def check_bits(calls):
-    """Sums that need rounding are the same on all ranks, and a second time."""
+    """Sums that need rounding are the same on all ranks, and in a second call."""
     for dtype in DTYPES:
         for count in (64, 4096, 16384, 300_000):
             made = torch.Generator().manual_seed(calls.rank_in_group)
@@ -184,7 +184,7 @@ HIDDEN, EXPERTS, K = 6, 8, 3
 
 
 def kernel(experts_here, calls):
-    """As vLLM's CPU kernels: one choice per row, with local ids, which index this rank's weights."""
+    """As in vLLM's CPU kernels: one choice per row, with local ids, which index this rank's weights."""
 
     def compute(output, rows, weights, ids, scale):
         calls.append(len(rows))
@@ -218,12 +218,12 @@ def check_experts(calls, placement):
         )
         assert len(rows) == len(its_weights) == len(its_ids) == len(numbers)
         assert set(its_ids.unique().tolist()) <= {-1, *of_rank[me]}
-        for row, number in zip(rows, numbers.tolist()):  # what travels together stays together
+        for row, number in zip(rows, numbers.tolist()):  # payloads of a token stay together
             source, token = divmod(number, 1000)
             equal(row, values((0 if (source, step) == (1, 2) else 3 + source + step, HIDDEN), torch.float32, source, step)[token])
         outputs = torch.empty_like(rows)
         with_expert_map(kernel(of_rank[me], computed), outputs, rows, its_weights, its_ids, maps[step % 2])
-        # vLLM may give the memory of the rows for the sums, if they have the same shape.
+        # vLLM may pass the memory of the rows for the sums, if they have the same shape.
         out = outputs if outputs.shape == hidden.shape else torch.full_like(hidden, 99)
         found = experts.combine(outputs) if step % 2 else experts.combine(outputs, out)
         assert step % 2 or found is out
@@ -294,7 +294,7 @@ def test_the_command_finds_the_package_for_cpus():
     assert command._version("vllm", ask) == "0.33.0"
 
 
-# The folder of tests of that name is a package without a file.
+# The folder of tests with that name is a package without a file.
 @pytest.mark.skipif(getattr(importlib.util.find_spec("vllm"), "origin", None) is not None, reason="vLLM is installed")
 def test_the_command_without_vllm():
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Our classes against those of the installed vLLM: each call that it names, with its parameters."""
+"""Our classes compared with those of the installed vLLM: each call that it names, with its parameters."""
 
 import inspect
 import threading
@@ -22,7 +22,7 @@ CALLS = sorted(
 
 
 def accepts(function, wanted):
-    """Whether each call that fits `wanted` fits `function`: names and order, and what may be left out."""
+    """Returns whether each call that fits `wanted` fits `function`: names, order, and optional parameters."""
     ours = list(inspect.signature(function).parameters.values())
     theirs = list(inspect.signature(wanted).parameters.values())
     names = [one.name for one in ours]
@@ -78,7 +78,7 @@ def test_kernels_get_their_own_experts():
 
 
 def test_the_plugin_is_asked_for(monkeypatch):
-    """Installed, but not named, it changes nothing."""
+    """If the plug-in is installed but not enabled, it changes nothing."""
     import unisono.vllm
 
     monkeypatch.setattr(patches, "apply", lambda platform: pytest.fail("was not asked for"))
@@ -95,7 +95,7 @@ def test_the_plugin_is_asked_for(monkeypatch):
 
 
 class Worker:
-    """As the executor keeps them."""
+    """Kept as in the executor."""
 
     def __init__(self, rank, exitcode):
         self.rank = rank
@@ -111,7 +111,7 @@ def test_a_dead_worker_is_named_at_once(monkeypatch):
     executor = object.__new__(MultiprocExecutor)
     executor.shutting_down, executor.workers = True, [Worker(1, -9)]
     executor.shutdown()
-    assert said == []  # it was asked to end
+    assert said == []  # it was told to end
     monkeypatch.setattr(MultiprocExecutor, "_ensure_worker_termination", staticmethod(lambda workers: None))
     executor.shutting_down = False
     executor.workers[0].death_writer = executor.workers[0].worker_response_mq = None
@@ -199,7 +199,7 @@ def test_queues_fit_into_a_small_shm(monkeypatch):
         assert reader.dequeue(timeout=300) == message
     monkeypatch.setattr(shm_broadcast.shutil, "disk_usage", lambda path: usage._replace(free=64 << 30))
     assert shm_broadcast.ShmRingBuffer(1, 1 << 16, 10).max_chunk_bytes == 1 << 16
-    for free in (0, 1 << 20):  # vLLM then says how much there is
+    for free in (0, 1 << 20):  # vLLM then reports how much there is
         monkeypatch.setattr(shm_broadcast.shutil, "disk_usage", lambda path, free=free: usage._replace(free=free))
         if free == 0:
             with pytest.raises(RuntimeError, match="0 MiB free"):

@@ -1,4 +1,4 @@
-"""Which calls of torch.distributed work, over unisono and over gloo: the table in the guide for PyTorch.
+"""Lists which calls of torch.distributed work, over unisono and over gloo: the table in the guide for PyTorch.
 
     build/venv/bin/python python/tests/torch_calls.py   prints it, as it is with this PyTorch
 
@@ -292,12 +292,12 @@ CALLS = {
 
 
 def is_known(name):
-    """Calls of a newer release are not in the tables of an older one."""
+    """Returns False for calls that only a newer release has."""
     return "(2.14)" not in name or hasattr(dist, "_reconfigure")
 
 
 def outcome(backend, call, rank, store):
-    """"yes", "wrong", or the first line of the error without what differs from rank to rank."""
+    """Returns "yes", "wrong", or the first line of the error without the parts that differ between ranks."""
     dist.init_process_group(backend, store=store, rank=rank, world_size=RANKS, timeout=timedelta(seconds=100))
     try:
         return "yes" if call(rank) else "wrong"
@@ -317,20 +317,20 @@ def outcomes(backend, folder):
 
 
 def of_backend(backend):
-    """{call: what came of it}, on the rank on which it went worse."""
+    """Returns {call: result}, from the rank with the worse result."""
     with tempfile.TemporaryDirectory() as folder:
         first, second = jobs.run(RANKS, outcomes, backend, folder, backend=None)
     return {name: first[name] if first[name] != "yes" else second[name] for name in first}
 
 
 def row(name, ours):
-    """A line of the guide's table but for gloo's column."""
+    """Returns a row of the guide's table without gloo's column."""
     why = ours.partition(": ")[2].removeprefix("unisono: ")
     return f"| {name} | {ours if ours in ('yes', 'wrong') else 'refused: ' + why} |"
 
 
 def table(ours, gloos):
-    """By call; of gloo only whether it does it."""
+    """Returns the rows of the table; gloo's column states only whether a call works."""
     return [f"{row(name, ours[name])} {gloos[name] if gloos[name] in ('yes', 'wrong') else 'refused'} |" for name in ours]
 
 

@@ -1,5 +1,5 @@
-// Aspects of the C interface that the C program cannot check: that its words are those of the C++
-// interface, how structs of other versions are read, and what threads see.
+// Aspects of the C interface that the C program cannot check: equality of its words with those of
+// the C++ interface, structs of other versions, and behaviour with threads.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -136,7 +136,7 @@ TEST(CApi, AShorterStructKeepsDefaults) {
   EXPECT_EQ(unisono_comm_free(&comm), UNISONO_SUCCESS);
 }
 
-// A program that was built for a newer header: fine while it does not use what is new.
+// A program that was built for a newer header: it works while it does not use new members.
 TEST(CApi, ALongerStructMustBeZeroBehindWhatIsKnown) {
   struct Newer {
     unisono_connect_options_t known = UNISONO_CONNECT_OPTIONS_INIT;
@@ -159,8 +159,8 @@ TEST(CApi, ALongerStructMustBeZeroBehindWhatIsKnown) {
                    .c_str());
 }
 
-// A struct that the library fills: what an older program does not know stays untouched, and what
-// the library does not know becomes zero.
+// In a struct that the library fills, members unknown to an older program stay untouched, and
+// members unknown to the library become zero.
 TEST(CApi, StructsAreFilledAsFarAsTheProgramKnowsThem) {
   unisono_comm_t comm = connect_alone();
   ASSERT_EQ(unisono_barrier(comm), UNISONO_SUCCESS);
@@ -186,7 +186,7 @@ TEST(CApi, StructsAreFilledAsFarAsTheProgramKnowsThem) {
   EXPECT_EQ(unisono_comm_free(&comm), UNISONO_SUCCESS);
 }
 
-// The entries of a list have the size that the program knows.
+// The entries of a list have the size that the program was built with.
 TEST(CApi, ListsOfLongerStructs) {
   struct Newer {
     unisono_reshard_tensor_t known = UNISONO_RESHARD_TENSOR_INIT;
@@ -244,7 +244,7 @@ TEST(CApi, ALongTextIsCutNotLost) {
   EXPECT_EQ(unisono_comm_free(&comm), UNISONO_SUCCESS);
 }
 
-// Requests, plans and regions hold what they need.
+// Requests, plans and regions keep the objects that they need alive.
 TEST(CApi, TheCommunicatorMayBeFreedFirst) {
   unisono_comm_t comm = connect_alone();
   float in = 2.0F;

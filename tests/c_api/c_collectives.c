@@ -17,7 +17,7 @@ struct round {
 
 static unisono_request_t request = NULL;
 
-/* Waits for what the asynchronous form started. */
+/* Waits for the request of the asynchronous form. */
 static unisono_result_t done(const struct round* round, unisono_result_t started) {
   if (!round->async || started != UNISONO_SUCCESS) {
     return started;
@@ -44,7 +44,7 @@ static float sum_of(const struct round* round, size_t i) {
   return sum;
 }
 
-/* Block `block` of out is what `rank` had from place `first` on. */
+/* Block `block` of out equals the input of `rank` from element `first` on. */
 static int block_is(const struct round* round, int block, int rank, size_t first) {
   size_t i;
   for (i = 0; i < round->count; ++i) {

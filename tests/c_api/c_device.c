@@ -40,7 +40,7 @@ static void expect_sums(unisono_comm_t comm, unisono_device_t group, float* in, 
   SUCCEEDS(unisono_barrier(comm));
 }
 
-/* Rank r gives r + 1 elements. */
+/* Rank r contributes r + 1 elements. */
 static void expect_lists(unisono_comm_t comm, unisono_device_t group, float* in, float* out) {
   const size_t counts[] = {1, 2, 3};
   unisono_call_t call = call_on(in, out, 0);
@@ -91,7 +91,7 @@ void run_device(unisono_comm_t comm) {
   SUCCEEDS(unisono_device_free(&group));
 }
 
-/* Where there is no driver, every rank hears so, and goes on. */
+/* Without a driver, every rank gets an error and continues. */
 void run_device_none(unisono_comm_t comm) {
   unisono_device_options_t options = UNISONO_DEVICE_OPTIONS_INIT;
   unisono_device_t group = NULL;

@@ -80,7 +80,7 @@ static void round_trip(unisono_comm_t comm, unisono_expert_exchange_t exchange, 
   EXPECT(routing == NULL);
 }
 
-/* Rows where their ranks have them. */
+/* Addresses of rows in the memory of their ranks. */
 static void gather(unisono_comm_t comm, unisono_expert_exchange_t exchange) {
   const int32_t chosen[2] = {2 * unisono_size(comm) - 1, 0};
   unisono_routing_t routing = NULL;
@@ -106,7 +106,7 @@ static void gather(unisono_comm_t comm, unisono_expert_exchange_t exchange) {
   SUCCEEDS(unisono_routing_free(&routing));
 }
 
-/* Expert 0 lives everywhere; where there are several ranks, one can be out. */
+/* Expert 0 is on every rank; with several ranks, one can be masked. */
 static void mask(unisono_comm_t comm) {
   const int out = unisono_size(comm) - 1;
   unisono_expert_exchange_options_t options = UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT;
@@ -162,7 +162,7 @@ static void balance(void) {
   EXPECT(bytes[0] == 0 && bytes[1] == 8 && bytes[2] == 0 && bytes[3] == 0);
 }
 
-/* Each rank gives its expert to the next, into the memory of the one that it gives. */
+/* Each rank passes its expert to the next, into the memory of the outgoing expert. */
 static void move(unisono_comm_t comm) {
   const int ranks = unisono_size(comm);
   const int rank = unisono_rank(comm);

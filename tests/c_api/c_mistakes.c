@@ -7,7 +7,7 @@
 
 #include "c_program.h"
 
-/* The text with this rank's number in the place of %d. */
+/* The text with this rank's number instead of %d. */
 static const char* on_rank(unisono_comm_t comm, const char* format) {
   static char text[512];
   const char* place = strstr(format, "%d");
@@ -75,7 +75,7 @@ static void check_arguments(unisono_comm_t comm) {
         "usage: `region` is NULL\npass the address of the variable that holds it");
 }
 
-/* Values that are not in the enumeration, also where they would wrap to one. */
+/* Values outside the enumeration, including those that would wrap to a valid one. */
 static void check_enumerations(unisono_comm_t comm) {
   float x = 0.0F;
   FAILS(
@@ -190,7 +190,7 @@ void run_abort(unisono_comm_t comm) {
         "gave no group for a negative color");
 }
 
-/* A rank that has died is named without any operation. */
+/* A dead rank is named without any operation. */
 void run_failure(unisono_comm_t comm) {
   const struct timespec pause = {0, 1000000};
   const struct timespec until_others_are_through = {0, 200000000};

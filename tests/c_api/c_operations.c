@@ -50,12 +50,12 @@ static void check_run(unisono_comm_t comm) {
   SUCCEEDS(unisono_wait(&request, 30000));
   EXPECT(request == NULL);
   EXPECT(most == 14);
-  /* Not every rank has to combine. */
+  /* Some ranks make separate calls instead of combining them. */
   SUCCEEDS(unisono_all_reduce(&called, &called, 1, UNISONO_I32, UNISONO_SUM, comm));
   EXPECT(called >= 1);
 }
 
-/* The sum behind an average of integers does not wrap. */
+/* The sum of an average of integers does not wrap. */
 static void check_averages(unisono_comm_t comm) {
   int8_t bytes[3] = {100, -100, 127};
   uint32_t words[2] = {4294967295U, 1};
@@ -194,7 +194,7 @@ static void check_split(unisono_comm_t comm) {
   const int rank = unisono_rank(comm);
   unisono_comm_t group = comm;
   int32_t sum = rank;
-  /* Ranks 0 and 2, turned round; rank 1 is in none. */
+  /* Ranks 0 and 2, in reverse order; rank 1 is in no group. */
   SUCCEEDS(unisono_split(rank == 1 ? -1 : 4, -rank, comm, &group));
   if (rank == 1) {
     EXPECT(group == NULL);

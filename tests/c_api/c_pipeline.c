@@ -1,4 +1,4 @@
-/* Pipelines: a chain of stages that are y = w x each, against the product of all of them. */
+/* Pipelines: a chain of stages y = w x, compared with the product of all of them. */
 #include "unisono/pipeline.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { kMicrobatches = 6, kWidth = 5 };
 
-/* What this rank has of the model. */
+/* This rank's part of the model. */
 typedef struct model {
   int stages;
   double gradient[8]; /* of each stage's weight */
@@ -185,7 +185,7 @@ void run_pipeline_mistakes(unisono_comm_t comm) {
   SUCCEEDS(unisono_pipeline_free(&pipeline));
 }
 
-/* What a callback returns ends the step on all ranks. */
+/* A callback's error ends the step on all ranks. */
 void run_pipeline_callback(unisono_comm_t comm) {
   model_t model;
   unisono_pipeline_t pipeline = make("1f1b", 0, &model, comm);

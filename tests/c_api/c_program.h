@@ -1,25 +1,25 @@
-/* What the parts of the C program share. */
+/* Shared by the parts of the C program. */
 #pragma once
 
 #include <stddef.h>
 
 #include "unisono/unisono.h"
 
-/* Says what is wrong, and lets the program fail at its end. */
+/* Prints a mistake, and makes the program fail at its end. */
 void expect(int right, const char* what, const char* file, int line);
 #define EXPECT(condition) expect((condition) != 0, #condition, __FILE__, __LINE__)
-/* The call succeeds; its text is shown if not. */
+/* Requires that the call succeeds; prints its text otherwise. */
 void expect_success(unisono_result_t result, const char* what, const char* file, int line);
 #define SUCCEEDS(call) expect_success((call), #call, __FILE__, __LINE__)
-/* The call fails with this code and this text. */
+/* Requires that the call fails with this code and this text. */
 void expect_failure(unisono_result_t result, unisono_result_t code, const char* text,
                     const char* what, const char* file, int line);
 #define FAILS(call, code, text) expect_failure((call), (code), (text), #call, __FILE__, __LINE__)
 
-/* What rank `rank` has in place `i` before a collective: exact in f32. */
+/* Returns the value of rank `rank` at index `i` before a collective: exact in f32. */
 float value(int rank, size_t i);
 
-/* Scenarios: each runs in a world of its own. */
+/* Scenarios: each runs in its own world. */
 void run_collectives(unisono_comm_t comm);
 void run_device(unisono_comm_t comm);
 void run_device_none(unisono_comm_t comm);

@@ -13,7 +13,7 @@ static float element(size_t row, size_t column) {
   return (float)(row * 100 + column);
 }
 
-/* Rank 2 has nothing before, and rank 0 nothing after. */
+/* Rank 2 has no part before, and rank 0 has none after. */
 void run_reshard(unisono_comm_t comm) {
   unisono_reshard_tensor_t tensors[2] = {UNISONO_RESHARD_TENSOR_INIT, UNISONO_RESHARD_TENSOR_INIT};
   const int rank = unisono_rank(comm);
@@ -81,7 +81,7 @@ void run_reshard(unisono_comm_t comm) {
     const int has = rank > 0 && column < width;
     EXPECT(columns[i] == (has ? element(row, column + (rank == 2 ? 2 : 0)) : -1));
   }
-  /* Without memory for a part: named there, and nothing is sent. */
+  /* A part without memory: the rank's error names it, and no data is sent. */
   if (rank == 2) {
     out[0] = NULL;
     FAILS(unisono_reshard_run(&memory, -1, reshard), UNISONO_USAGE,
@@ -127,7 +127,7 @@ void run_reshard_mistakes(unisono_comm_t comm) {
   FAILS(unisono_reshard_run(&memory, -1, reshard), UNISONO_USAGE,
         "usage: struct_size is 1\nstart from UNISONO_RESHARD_MEMORY_INIT");
   SUCCEEDS(unisono_reshard_free(&reshard));
-  /* No tensors at all. */
+  /* A reshard without tensors. */
   memory.struct_size = sizeof(memory);
   SUCCEEDS(unisono_reshard_create(NULL, 0, comm, &reshard));
   SUCCEEDS(unisono_reshard_run(&memory, -1, reshard));

@@ -38,7 +38,7 @@ static void fill(const struct parts* parts) {
   }
 }
 
-/* out[at...] is what `rank` had from place `first` on, and before it lies a gap. */
+/* out[at...] equals the input of `rank` from element `first` on, after a gap. */
 static int part_is(const struct parts* parts, size_t at, size_t count, int rank, size_t first) {
   size_t i;
   for (i = 0; i < count; ++i) {
@@ -84,7 +84,7 @@ static void check_all_gather_v(const struct parts* p) {
   }
 }
 
-/* Packed, to try displs that are NULL. */
+/* Packed, to test displs that are NULL. */
 static void check_reduce_scatter_v(const struct parts* p) {
   size_t first = 0;
   size_t i;
@@ -107,7 +107,7 @@ static void check_reduce_scatter_v(const struct parts* p) {
   }
 }
 
-/* Rank i sends base + i elements to everybody. */
+/* Rank i sends base + i elements to every rank. */
 static void check_all_to_all_v(const struct parts* p) {
   size_t send[kMost];
   size_t send_at[kMost];

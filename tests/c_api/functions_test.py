@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# The result of functions for NULL and 0 arguments, if it is not UNISONO_USAGE.
+# The result of functions for NULL and 0 arguments, if it differs from UNISONO_USAGE.
 OTHER_ANSWERS = {
     "unisono_last_error": b"",
     "unisono_plan_algorithm": b"",
@@ -32,7 +32,7 @@ OTHER_ANSWERS = {
     "unisono_pipeline_schedule_stages": 0,
     "unisono_pipeline_schedule_rank_of": -1,
     "unisono_pipeline_most_bytes": 0,
-    "unisono_dtype_bytes": 1,  # of UNISONO_I8
+    "unisono_dtype_bytes": 1,  # the size of UNISONO_I8
     "unisono_version": b"0.1.0",
 }
 USAGE = 1
@@ -41,7 +41,7 @@ RESULTS = {"unisono_result_t": ctypes.c_int, "int": ctypes.c_int, "size_t": ctyp
 
 
 def declarations(header):
-    """(result type, name, parameters) of each function, from the header's text."""
+    """Returns (result type, name, parameters) of each function, from the header's text."""
     text = re.sub(r"/\*.*?\*/", " ", header.read_text(), flags=re.DOTALL)
     text = re.sub(r"^#.*?(?<!\\)$", "", text, flags=re.DOTALL | re.MULTILINE)
     found = []
@@ -55,7 +55,7 @@ def declarations(header):
 
 
 def count_of(parameters):
-    """The number of parameters; commas inside a function pointer's own are not ours."""
+    """Counts the parameters, without commas inside a function pointer."""
     flat = re.sub(r"\(\*(\w+)\)\([^()]*\)", r"\1", parameters)
     return 0 if flat == "void" else flat.count(",") + 1
 
@@ -104,7 +104,7 @@ def check_guarded(functions, libraries):
     loaded = [ctypes.CDLL(str(library)) for library in libraries]
     last_error = loaded[0].unisono_last_error
     last_error.restype = ctypes.c_char_p
-    # The text is asked for first, before anything can have failed.
+    # Queries the text first, before any call can have failed.
     for result, name, parameters in sorted(functions, key=lambda f: f[1] != "unisono_last_error"):
         function = next(getattr(one, name) for one in loaded if hasattr(one, name))
         function.restype = RESULTS[result]

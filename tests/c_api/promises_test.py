@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# Enumerations: C++ name, and the beginning of the values' names in C.
+# Enumerations: the C++ name, and the prefix of the values' names in C.
 ENUMS = {
     "unisono_result_t": ("ErrorCode", "UNISONO_"),
     "unisono_dtype_t": ("Dtype", "UNISONO_"),
@@ -24,12 +24,13 @@ ENUMS = {
     "UNISONO_ROWS_PLAIN": ("RowCoding", "UNISONO_ROWS_"),
     "UNISONO_ANY_SOURCE": (None, ""),  # a constant
 }
-# Values whose names differ, or which C needs because it has no std::optional and no exceptions.
+# Values whose names differ, or which only C needs, because it has no std::optional and no
+# exceptions.
 VALUES = {"boolean": "BOOL", "automatic": "AUTO", "none": "PLAIN"}
 ONLY_C_VALUES = {"UNISONO_SUCCESS", "UNISONO_TRANSPORT_UNSET"}
 COUNTS = {"Dtype": "kDtypeCount", "ReduceOp": "kReduceOpCount", "Collective": "kCollectiveCount"}
 
-# Numbers that the C headers write out: header, text around the number, constant of C++.
+# Numbers in the C headers: header, text around the number, constant of C++.
 NUMBERS = [
     ("types.h", r"UNISONO_ANY_SOURCE = (-?\d+)", "kAnySource"),
     ("unisono.h", r"skew\[(\d+)\];", "kSkewBuckets"),
@@ -38,14 +39,14 @@ NUMBERS = [
     ("team.h", r"threads, 1 to (\d+),", "kMostTeamThreads"),
     ("team.h", r"no limit, -1: (\d+)\.", "TeamOptions::timeout_ms"),
 ]
-# Facts that stand in rules.h alone.
+# Facts that only rules.h states.
 RULES = [r"KiB within a host", r"in +out +count$", r"`out` is this(\s|\*)+rank's part(\s|\*)+of `in`",
          r"reports the mismatch on stderr", r"the world has ended: every"]
 
-# Structs: C++ struct and, by member, its name there; None: C has it for a reason of its own.
+# Structs: C++ struct and, by member, its name there; None: only C has it.
 STRUCTS = {
     "unisono_connect_options_t": ("ConnectOptions", {"wait_spin": "wait", "wait_yield_us": "wait"},
-                                  {"bootstrap", "interrupted"}),  # functions of C++
+                                  {"bootstrap", "interrupted"}),  # functions in C++
     "unisono_call_t": ("Call", {"op": "reduction", "factor": "reduction", "combine": "reduction",
                                 "context": "reduction", "reserved": None}, set()),
     "unisono_statistics_t": ("Statistics::Row", {}, {"what", "waiting_for_s"}),  # parameters in C
@@ -63,7 +64,7 @@ STRUCTS = {
     "unisono_pipeline_pass_t": ("PipelinePass", {f"{name}_bytes": name for name in (
         "input", "output", "output_gradient", "input_gradient")}, {"input_spec", "output_spec"}),
     "unisono_reshard_tensor_t": ("ReshardTensor", {"dimensions": "shape"}, set()),
-    # C++ has functions and classes for these.
+    # C++ has functions and classes for these structs.
     "unisono_routing_shape_t": None, "unisono_reshard_part_t": None, "unisono_reshard_memory_t": None,
 }
 # Structs without struct_size or an _INIT.
@@ -93,7 +94,7 @@ FUNCTIONS |= {f"unisono_{name}": f"ExpertExchange::{name}" for name in (
 FUNCTIONS["unisono_mask_for"] = "ExpertExchange::mask"
 # C++ has exceptions and version.h instead.
 ONLY_C = {"unisono_last_error", "unisono_version"}
-# Members of these classes that C lacks.
+# Members of these classes that C does not offer.
 ONLY_CPP = {
     "Communicator": {"hosts", "host", "send_recv", "place_of", "peer_memory", "previous_ranks", "previous_size"},
     "Request": {"on_done", "source", "received"}, "Plan": set(), "Team": {"run", "threads"}, "DeviceGroup": {"close", "set_timeout"},
@@ -109,7 +110,7 @@ OTHER_ERRORS = {
 
 
 class Interface:
-    """What the headers of one folder declare, by language."""
+    """The declarations in the headers of one folder, by language."""
 
     def __init__(self, include, reference):
         self.texts = {path.name: path.read_text() for path in sorted(include.rglob("*.h*"))}
@@ -190,7 +191,7 @@ def check_numbers(both):
 
 
 def c_defaults(both, name):
-    """The members of a C struct and the values that its _INIT gives them."""
+    """Returns the members of a C struct and the values that its _INIT sets."""
     members = [member.name for member in both.c[name].members]
     init = re.search(rf"#define {name[:-2].upper()}_INIT\b(.*?[^\\])\n", "\n".join(both.texts.values()), re.DOTALL)
     if not init:
@@ -200,7 +201,7 @@ def c_defaults(both, name):
 
 
 def plain(value):
-    """A default in the spelling of neither language; None: unset."""
+    """Returns a default in a neutral spelling; None: unset."""
     value = value.strip().rstrip(";").replace("'", "")
     value = re.sub(r"std::size_t\{(\d+)\}|\(size_t\)(\d+)", lambda match: match.group(1) or match.group(2), value)
     if value in ("", "{}", "nullptr", "NULL", "std::nullopt", "{0}"):
@@ -259,7 +260,7 @@ def cpp_name(name, both):
 
 
 def codes_of(label, both, seen=()):
-    """The error codes that a label names, itself or by reference."""
+    """Returns the error codes that a label names, directly or by reference."""
     codes = {code for code in CODES if re.search(rf"\b{code}\b", label, re.IGNORECASE)}
     if re.search(r"the error that has ended", label):
         codes |= ENDED
@@ -312,7 +313,7 @@ def check_errors(name, other, both):
 
 CHECKS = (check_enums, check_numbers, check_structs, check_functions)
 
-# Changes of one header that must be found: header, what is replaced, and by what.
+# Changes of one header that the test must find: header, old text, new text.
 MISTAKES = [
     ("types.h", "UNISONO_F16 = 6", "UNISONO_F16 = 7"),
     ("types.hpp", "  exclusive_scan\n", "  exclusive_scan,\n  added\n"),

@@ -1,4 +1,4 @@
-// The emulated link by itself: the same seed, the same bytes at the same times.
+// The emulated link alone: the same seed gives the same bytes at the same times.
 #include "chaos/flow.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-// All that comes out, and when the last byte of it does.
+// Returns all output, and the time of its last byte.
 std::pair<std::string, std::int64_t> drain(Flow& flow) {
   std::string text;
   std::int64_t now_us = 0;
@@ -31,7 +31,7 @@ std::pair<std::string, std::int64_t> drain(Flow& flow) {
 
 std::string through(const Damage& damage, std::string_view text) {
   Flow flow({}, 1, damage);
-  for (const char& one : text) {  // however the stream is cut
+  for (const char& one : text) {  // at any division of the stream
     flow.put(bytes_of({&one, 1}), 0);
   }
   return drain(flow).first;

@@ -31,7 +31,7 @@ std::vector<std::byte> pattern(std::uint64_t i) {
   return data;
 }
 
-// Rank 0 and rank 1, and what lies between them.
+// Rank 0 and rank 1, and the emulated link between them.
 class Pair {
  public:
   explicit Pair(chaos::RelayOptions options, const Protection& protection = {},
@@ -59,9 +59,9 @@ class Pair {
   struct Outcome {
     std::uint64_t right = 0;
     std::uint64_t wrong = 0;
-    Failure failure;  // of either side
+    Failure failure;  // the failure of either side
   };
-  // Rank 0 sends so many messages; rank 1 looks at each.
+  // Rank 0 sends this many messages; rank 1 checks each.
   Outcome send(std::uint64_t messages, std::chrono::milliseconds limit) {
     Outcome outcome;
     std::uint64_t sent = 0;
@@ -73,7 +73,7 @@ class Pair {
                                ? transport(0).send(1, data.data(), data.size(), sent)
                                : transport(0).share(1, data.data(), data.size(), sent);
         if (taken) {
-          shared.push_back(std::move(data));  // until all is over
+          shared.push_back(std::move(data));  // kept until the end
           ++sent;
         }
       }
@@ -122,8 +122,8 @@ TEST(LinkChaos, DelayJitterLossAndRateChangeNoResult) {
   }
 }
 
-// Damage of all kinds at random places: dropped with a reason that names the peer, or without
-// effect; never a wrong message. Without checksums it would be.
+// Damage of all kinds at random places: the connection is dropped with a reason that names the
+// peer, or the damage has no effect; a wrong message never arrives. Without checksums one would.
 TEST(LinkChaos, DamageIsNeverDelivered) {
   const bool full = std::getenv("UNISONO_TEST_FULL") != nullptr;  // NOLINT(concurrency-mt-unsafe)
   const int count = full ? 1000 : 60;
@@ -148,7 +148,7 @@ TEST(LinkChaos, DamageIsNeverDelivered) {
   EXPECT_GT(noticed, count * 3 / 4);
 }
 
-// So the test above can fail.
+// Shows that the test above can fail.
 TEST(LinkChaos, WithoutChecksumsDamageIsDelivered) {
   Pair pair({.damage = {.kind = Damage::Kind::flip, .at = 50'000}}, {}, 200);
   EXPECT_EQ(pair.send(16, std::chrono::seconds(10)).wrong, 1U);
@@ -197,7 +197,7 @@ TEST(LinkChaos, AResetInTheMiddleIsNoticed) {
   EXPECT_EQ(outcome.wrong, 0U);
 }
 
-// A reader that takes next to nothing: the sender holds its windows and no more.
+// A reader that reads almost nothing: the sender holds only its windows.
 TEST(LinkChaos, ASlowLinkBoundsWhatTheSenderHolds) {
   Pair pair({.link = chaos::parse("rate=80kbit").value->link});
   const std::vector<std::byte> data(transport::kMostBytes);
@@ -212,7 +212,7 @@ TEST(LinkChaos, ASlowLinkBoundsWhatTheSenderHolds) {
   EXPECT_FALSE(pair.at(0).failure());
 }
 
-// Returns what an eavesdropper sees.
+// Returns the data that an eavesdropper sees.
 std::string overheard(const Protection& protection, const std::string& payload) {
   std::string seen;
   std::mutex mutex;

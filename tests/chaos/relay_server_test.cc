@@ -1,4 +1,4 @@
-// The relay between the ranks of `unisono run --chaos`: which connections it serves, and which not.
+// The relay between the ranks of `unisono run --chaos`: the connections that it serves and refuses.
 #include "chaos/relay_server.h"
 
 #include <gtest/gtest.h>
@@ -49,14 +49,14 @@ TEST(RelayServer, ServesWhoHasTheKey) {
                                   .to = 0,
                                   .stream = 0,
                                   .address = tcp::local_address(rank.get())};
-  // The data after the request belongs to the other side, and not a byte of it is lost.
+  // The data after the request belongs to the other side, and no byte of it is lost.
   const UniqueFd caller = say(server.place().address, tcp::to_text(request) + "hello");
   const UniqueFd called = accepted(rank.get());
   ASSERT_TRUE(called);
   EXPECT_EQ(heard(called.get()), "hello");
   EXPECT_EQ(::send(called.get(), "yes", 3, 0), 3);
   EXPECT_EQ(heard(caller.get()), "yes");
-  server.reset(7);  // another rank's
+  server.reset(7);  // the connection of another rank
   EXPECT_EQ(::send(called.get(), "and", 3, 0), 3);
   EXPECT_EQ(heard(caller.get()), "and");
   server.reset(1);

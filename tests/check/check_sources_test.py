@@ -1,4 +1,4 @@
-"""scripts/check_sources.py finds every kind of mistake it is there for, and passes what is right."""
+"""scripts/check_sources.py finds every kind of mistake that it checks for, and accepts correct sources."""
 
 import subprocess
 import sys
@@ -157,15 +157,16 @@ class Right(unittest.TestCase):
             "include/unisono/unisono.h": "#include <stdint.h>\n",
             "src/base/env.cc": '#include "base/env.h"\nauto v = std::getenv("RANK");\n',
             "src/comm/a.cc": '#include "algorithms/catalog.h"\n#include "engine/run.h"\n',
-            # A test may use whatever it needs.
+            # A test may use any layer.
             "src/engine/a_test.cc": '#include "algorithms/catalog.h"\n',
             "src/schedule/a.cc": "void all_reduce();  // class AllReduce\n",
-            # Types of one name that never meet, and one that is defined apart from its declaration.
+            # Types with the same name that never meet, and a type that is defined apart from its
+            # declaration.
             "tools/a.cc": "namespace unisono {\nnamespace {\nstruct A {\n};\n}  // namespace\n"
                           "struct B::A {\n};\nstruct C;\n}  // namespace unisono\n",
             "tools/b.h": "namespace unisono {\nstruct A {\n};\nstruct C {\n};\n}  // namespace unisono\n"
                          "namespace other {\nstruct C {\n};\n}  // namespace other\n",
-            # The other libraries have their own spelling.
+            # The other libraries are spelt differently.
             "bench/peers/mpi.cc": "MPI_Allreduce();\n",
         })
         self.assertEqual(found, [])

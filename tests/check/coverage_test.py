@@ -1,4 +1,4 @@
-"""scripts/coverage adds up rooms, and puts the least covered first."""
+"""scripts/coverage adds up folders, and lists the least covered first."""
 
 import importlib.machinery
 import importlib.util

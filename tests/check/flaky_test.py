@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FLAKY = ROOT / "scripts" / "flaky"
 
-# Fails in every second run, and prints something only then.
+# Fails in every second run, and prints only when it fails.
 SECOND = "if rm FOLDER/mark 2>/dev/null; then echo it was there; exit 1; fi; : >FOLDER/mark"
 
 
@@ -36,7 +36,7 @@ class Flaky(unittest.TestCase):
         tests = {"right": "exit 0", "second": SECOND.replace("FOLDER", folder.name), "hangs": "exec sleep 600"}
         (self.build / "CTestTestfile.cmake").write_text(
             "".join(f"add_test([=[{name}]=] sh -c [=[{body}]=])\n" for name, body in tests.items()))
-        # The repository's own build/flaky stays as it is.
+        # The repository's own build/flaky stays unchanged.
         self.script = self.build / "scripts" / "flaky"
         self.script.parent.mkdir()
         self.script.write_text(FLAKY.read_text())

@@ -1,4 +1,4 @@
-"""Tests scripts/check-message: which subjects it refuses, and about which it warns; and scripts/install-hooks."""
+"""Tests scripts/check-message: the subjects that it refuses, and its warnings; and scripts/install-hooks."""
 
 import subprocess
 import tempfile

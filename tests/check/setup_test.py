@@ -1,4 +1,4 @@
-"""scripts/setup against fake package tools: what it installs, and what it says when it cannot."""
+"""scripts/setup with fake package tools: the packages that it installs, and its messages when it cannot."""
 
 import os
 import subprocess
@@ -43,7 +43,7 @@ class Setup(unittest.TestCase):
         self.tool("dpkg-query", f"cat <<'END'\n{lines}\nEND")
 
     def apt(self, *, index=True, body="true"):
-        """Fakes apt-get: whether it knows the packages, and what else it does."""
+        """Fakes apt-get: the packages that it knows, and its side effects."""
         self.tool("apt-get", f"[[ $1 == -s ]] && exit {0 if index else 100}\n"
                              f'echo "apt-get $*" >>{self.log}\n{body}')
 

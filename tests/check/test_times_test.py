@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests scripts/test_times.py: what it reads from the logs of ninja, and from reports of tests."""
+"""Tests scripts/test_times.py: the times that it reads from ninja's logs, and from reports of tests."""
 
 import sys
 import tempfile

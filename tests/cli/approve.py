@@ -1,4 +1,4 @@
-"""Approval tests of the command line: what each command prints, and its exit code.
+"""Approval tests of the command line: the output of each command, and its exit code.
 
     approve.py --program build/dev/tools/unisono/unisono            compares
     approve.py --program ... --accept                               writes what is printed now
@@ -27,12 +27,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def clean_environment():
-    """Nothing of the caller's environment may change what is printed."""
+    """Removes the caller's environment variables that could change the output."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("UNISONO_", "OMPI_", "PMI_", "SLURM_", "LC_"))
             and name not in ("LANG", "RANK", "WORLD_SIZE", "NO_COLOR", "COLUMNS", "LOCAL_WORLD_SIZE")}
     kept["COLUMNS"] = "100"
-    kept["XDG_CONFIG_HOME"] = str(HERE / "absent")  # nothing that was tuned on this machine
+    kept["XDG_CONFIG_HOME"] = str(HERE / "absent")  # no profile of this machine
     return kept
 
 
@@ -50,7 +50,7 @@ def normalised(text, scratch):
 
 
 def run_case(program, case):
-    """The lines that a transcript would have of it now."""
+    """Returns the lines of a transcript for the present output."""
     with tempfile.TemporaryDirectory() as scratch:
         words = [word.replace("SCRATCH", scratch).replace("PROGRAM", str(program)) for word in case.words]
         result = subprocess.run([str(program), *words], cwd=HERE / "files", env=clean_environment() | case.environment,
@@ -60,7 +60,7 @@ def run_case(program, case):
 
 
 def run_check(program, check):
-    """What is wrong, as lines, or none."""
+    """Returns the differences as lines, or an empty list."""
     with tempfile.TemporaryDirectory() as scratch:
         return (check(program, pathlib.Path(scratch), clean_environment()) or "").splitlines()
 
@@ -70,7 +70,7 @@ def difference(case, printed):
 
 
 def compare(futures, accept):
-    """Prints what is wrong and what was accepted, as it comes. Returns how many cases failed."""
+    """Prints failures and accepted cases as they finish. Returns the number of failed cases."""
     failed = 0
     for future in concurrent.futures.as_completed(futures):
         name, case = futures[future]
@@ -88,7 +88,7 @@ def compare(futures, accept):
 
 
 def suite_of(path):
-    """The jobs of `unisono run` take their time, and are a test of their own."""
+    """The jobs of `unisono run` take long, and are a separate test."""
     return "run" if path.stem == "run" else "text"
 
 
@@ -110,7 +110,7 @@ def main():
     except ValueError as error:
         sys.exit(f"approve.py: {error}")
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        futures = {pool.submit(run_check, program, check): (name, None)  # first, as some take long
+        futures = {pool.submit(run_check, program, check): (name, None)  # first: some take long
                    for name, suite, check in checks.all_checks() if wanted(suite, name)}
         futures |= {pool.submit(run_case, program, case): (case.name, case)
                     for path, (cases, _) in files.items() for case in cases if wanted(suite_of(path), case.name)}

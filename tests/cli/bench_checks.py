@@ -1,4 +1,4 @@
-"""Checks of bench, tune and doctor: one function a check; it returns what is wrong, or None."""
+"""Checks of bench, tune and doctor: one function per check; it returns the mistake, or None."""
 import json
 import pathlib
 import xml.etree.ElementTree
@@ -12,7 +12,7 @@ QUICK = ["-b", "8", "-e", "8K", "-f", "32", "--iters", "5"]
 
 
 def bench(program, environment, ranks, words):
-    # A call that does not end is an error that says where, long before the job's own limit.
+    # A call that does not end becomes an error with its place, long before the job's own limit.
     return output(program, ["run", "-n", str(ranks), "--timeout", "50s", "--env",
                             "UNISONO_TIMEOUT_MS=10000", "--", str(program), "bench"] + words,
                   environment)
@@ -31,7 +31,7 @@ def bench_all(program, scratch, environment):
 
 
 def bench_moe(program, scratch, environment):
-    """The routing of a file, with a place that has no expert, over shared memory and over TCP."""
+    """The routing of a file, with a token choice of -1, over shared memory and over TCP."""
     routing = scratch / "routing.txt"
     routing.write_text("0 3\n1,2\n3 -1\n\n0 1\n2 3\n1 0\n")
     for transport in ("auto", "tcp"):
@@ -52,7 +52,7 @@ def bench_moe(program, scratch, environment):
 
 
 def bench_words(program, scratch, environment):
-    """A collective with its algorithm, rows of 80 columns, one rank that is told so."""
+    """A collective with its algorithm, rows of 80 columns, and the error of one rank."""
     result = bench(program, environment, 2, ["all_reduce/ring", "-b", "1K", "-e", "1K", "--iters", "5"])
     lines = result.stdout.splitlines()
     rows = [line.split() for line in lines if line.startswith(" ")]
@@ -72,7 +72,7 @@ def bench_words(program, scratch, environment):
 
 
 def bench_types(program, scratch, environment):
-    """Every dtype with every operation that it has: no wrong element."""
+    """Every dtype with every operation that it supports: no wrong element."""
     result = bench(program, environment, 3, ["all_reduce", "-d", "all", "-o", "all", "-b", "64",
                                              "-e", "64", "--iters", "2", "--json"])
     rows = [json.loads(line) for line in result.stdout.splitlines()]
@@ -86,7 +86,7 @@ def bench_types(program, scratch, environment):
 
 
 def bench_forms(program, scratch, environment):
-    """Columns of each format, and what the options choose."""
+    """The columns of each format, and the effect of the options."""
     nccl = bench(program, environment, 2, ["all_reduce", "--format", "nccl-tests"] + QUICK)
     lines = [line.split() for line in nccl.stdout.splitlines() if not line.startswith("#")]
     if len(lines) != 3 or any(len(line) != 13 for line in lines) or lines[0][2] != "float":
@@ -144,8 +144,8 @@ def bench_plot(program, scratch, environment):
 
 
 def doctor(program, scratch, environment):
-    """Every check passes here; one that fails says how to mend it."""
-    environment = environment | {"ASAN_OPTIONS": "detect_leaks=0"}  # what UCX loads leaks
+    """Every check passes here; a failing one explains the remedy."""
+    environment = environment | {"ASAN_OPTIONS": "detect_leaks=0"}  # UCX loads libraries that leak
     result = output(program, ["doctor", "--json"], environment)
     report = json.loads(result.stdout)
     if result.returncode != 0 or not all(check["passed"] for check in report["checks"]):
@@ -167,7 +167,7 @@ def doctor(program, scratch, environment):
 
 
 def tune_table(program, scratch, environment):
-    """A table gives the choices of the stored profile, and the communicator uses them."""
+    """A table sets the choices of the stored profile, and the communicator uses them."""
     path = scratch / "profile.json"
     result = output(program, ["tune", "--table", "times.csv", "-o", str(path)], environment, cwd=FILES)
     if result.returncode != 0 or result.stderr:
@@ -183,7 +183,7 @@ def tune_table(program, scratch, environment):
 
 
 def tune_threads(program, scratch, environment):
-    """Numbers of threads are measured where they are named, and the profile says how many move a call."""
+    """Numbers of threads are measured if they are given, and the profile states how many move a call."""
     path, times = scratch / "threads.json", scratch / "threads.csv"
     result = output(program, ["tune", "-n", "2", "-e", "128K", "--threads", "2,1", "--time", "1s", "-o", str(path),
                               "--times", str(times)], environment)
@@ -203,14 +203,14 @@ def tune_threads(program, scratch, environment):
     used = bench(program, environment | {"UNISONO_PROFILE": str(path), "UNISONO_THREADS": "2"}, 2, ["all"] + QUICK)
     if used.returncode != 0:
         return used.stderr
-    # Helpers take part in no call that is so short.
+    # Helpers take no part in a call this short.
     short = output(program, ["tune", "-n", "2", "-e", "4K", "--threads", "1,2", "--time", "100ms", "-o", str(path)],
                    environment)
     return short.stderr if short.returncode != 0 or "threads at most" in short.stdout else None
 
 
 def tune_measures(program, scratch, environment):
-    """A short measurement writes a profile that can be asked."""
+    """A short measurement writes a usable profile."""
     home = environment | {"XDG_CONFIG_HOME": str(scratch / "config")}
     result = output(program, ["tune", "-n", "2,3", "-e", "4K", "--time", "400ms", "--json"], home)
     if result.returncode != 0:
@@ -230,7 +230,7 @@ def tune_measures(program, scratch, environment):
     left = list(path.parent.iterdir())
     if wrong or left != [path]:
         return f"{wrong}, {left}"
-    # Fewer ranks do not take its place, unless it is named.
+    # A profile of fewer ranks does not replace it unless it is named.
     before = path.read_text()
     fewer = ["tune", "-n", "2", "-e", "64", "--time", "100ms"]
     result = output(program, fewer, home)

@@ -1,4 +1,4 @@
-// The screen that `make run` ends with: what it says, and that it fits.
+// The screen at the end of `make run`: its content, and its width.
 #include "bench/page.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kRanks = 4;
 
-// All rows of the main job, each at half of its limit and right.
+// All rows of the main job, each at half of its limit and correct.
 std::vector<Row> main_job_rows() {
   std::vector<Row> rows;
   for (const Case& what : main_job_cases(kRanks)) {

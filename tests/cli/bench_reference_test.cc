@@ -1,5 +1,5 @@
-// The benchmark's reference: it accepts the right result of each collective, which is put together
-// here from the inputs alone, and counts each element that differs.
+// The benchmark's reference: it accepts the right result of each collective, which this test
+// computes from the inputs alone, and counts each element that differs.
 #include "bench/reference.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ std::vector<float> joined(const std::vector<std::vector<float>>& parts) {
   return all;
 }
 
-// Sizes of the parts of the whole, as the plain and the v-forms deal them out.
+// Sizes of the parts of the whole, as the plain forms and the v-forms cut it.
 std::vector<std::size_t> part_sizes(const CaseCounts& layout) {
   return layout.counts.empty() ? std::vector<std::size_t>(kRanks, layout.count) : layout.counts;
 }
@@ -127,7 +127,7 @@ TEST_P(Reference, AcceptsTheRightResultAndCountsWhatDiffers) {
   }
 }
 
-// Below one element a part, not divisible, and large.
+// Fewer than one element per part, not divisible, and large.
 INSTANTIATE_TEST_SUITE_P(Sizes, Reference, testing::Values(4, 8, 100, 4096, 40'004));
 
 TEST(Reference, SeesTheResultOfAnotherCase) {

@@ -1,8 +1,8 @@
-"""What the checks share."""
+"""Shared by the checks."""
 import pathlib
 import subprocess
 
-# A program that never ends is found; one with sanitizers on a busy machine may take its time.
+# Finds a program that never ends; one with sanitizers on a busy machine may take long.
 LIMIT_S = 300
 LINK = "alpha=5us,beta=12.5GB/s"
 MEASURED = "../../data/nccl/measured.csv"  # from FILES

@@ -1,4 +1,4 @@
-"""All checks of what cannot be compared with a file: name, suite, function."""
+"""All checks that cannot be compared with a file: name, suite, function."""
 import bench_checks
 import output_checks
 import run_checks

@@ -1,4 +1,4 @@
-// Recordings of other programs that no program would leave, or that are rare.
+// Recordings of other programs that are rare, or that no program would write.
 #include "imports/imports.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace unisono::cli {
 namespace {
 
-// A list of one text of `bytes` bytes, which it names `times` times.
+// A list with one text of `bytes` bytes, repeated `times` times.
 std::string pickle_that_repeats(std::size_t bytes, int times) {
   std::string pickle("\x80\x04]X", 4);
   for (int shift = 0; shift < 32; shift += 8) {
@@ -39,7 +39,7 @@ TEST(TypesOfTorch, HaveTheirSizes) {
   EXPECT_EQ(type_named_by_torch("what is not known").bytes, 1);
 }
 
-// Counts texts, and takes no value behind the first `most` of them.
+// Counts texts, and accepts no value after the first `most` of them.
 struct TextSink final : ValueSink {
   bool null() override { return true; }
   bool boolean(bool /*value*/) override { return true; }
@@ -206,7 +206,7 @@ TEST(ReadKineto, CountsKernelsOfAscendAsCollectives) {
             "graph, or recorded without ProfilerActivity.CPU");
 }
 
-// A reduction within one kernel is no collective.
+// A reduction within one kernel is not a collective.
 TEST(ReadKineto, NamesKernelsOfOtherLibrariesThatCommunicate) {
   const ImportedRank rank =
       read_kineto(trace_of(0, {event("kernel", "multimem_all_reduce_kernel", 10, 50),
@@ -278,7 +278,7 @@ TEST(ReadKineto, SaysThatTheSizeOfAnUnknownTypeIsAssumed) {
   EXPECT_TRUE(read_kineto(trace_of(0, {kernel}), "a").account.assumed.empty());
 }
 
-// Kernels of one backend do not make the calls of another one vanish.
+// Kernels of one backend do not hide the calls of another.
 TEST(ReadKineto, KeepsOtherBackendsBesideKernels) {
   const auto trace = [](int rank) {
     return trace_of(rank, {kernel_of("", 700), event("user_annotation", "gloo:broadcast", 100, 40),
@@ -320,7 +320,7 @@ TEST(ReadKineto, LeavesOutWhatEndsBeforeItBegins) {
   EXPECT_EQ(left_out(rank), "1 that end before they begin");
 }
 
-// Older profilers export a list, which does not say its rank.
+// Older profilers export a list, which does not contain its rank.
 TEST(ReadKineto, ReadsAListOfEvents) {
   const std::string text =
       nlohmann::json::array({event("user_annotation", "gloo:all_gather", 300, 40)}).dump();
@@ -349,7 +349,7 @@ TEST(Read, SaysWhereJsonEnds) {
   EXPECT_NE(refusal(damaged).find("not valid at byte"), std::string::npos) << refusal(damaged);
 }
 
-// A trace that is cut off is known by its beginning, and is no file of another program.
+// A truncated trace is recognized by its beginning, and not taken for a file of another program.
 TEST(Read, SaysThatAProfileIsTruncated) {
   const std::string trace =
       R"({"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "gloo:broadcast", )";
@@ -368,7 +368,7 @@ TEST(Read, SaysWhatAnAnswerOfRasLacks) {
             std::string::npos);
 }
 
-// However many names a file makes up, the account is short, and quickly made.
+// Even if a file invents many names, the account is short, and quickly made.
 TEST(Read, CountsManyUnknownNamesTogether) {
   constexpr int kNames = 2'000;
   std::vector<nlohmann::json> events;
@@ -568,7 +568,7 @@ std::string nccl_world(int ranks) {
   return text;
 }
 
-// NCCL says no commId of a communicator that was split: both of its groups have the same ranks.
+// NCCL logs no commId for a split communicator: both of its groups have the same ranks.
 TEST(ReadNcclLogs, KnowsSplitsByTheirParentAndColor) {
   for (const char* count : {"splitCount", "childCount"}) {
     std::string text = nccl_world(4);
@@ -619,7 +619,7 @@ TEST(ReadNcclLogs, LeavesOutProcessesOfOtherJobs) {
   EXPECT_EQ(left_out(ranks[0]), "1 of processes that are not in the largest communicator");
 }
 
-// Each call would count twice.
+// Otherwise each call would count twice.
 TEST(ReadNcclLogs, RefusesTheSameLogTwice) {
   const std::string log = nccl_world(2) + nccl_call(0, "AllReduce", "0xa0", 2);
   EXPECT_THROW(read_imports({{.path = "a", .text = log}, {.path = "b", .text = log}}), UsageError);

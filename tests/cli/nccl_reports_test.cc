@@ -71,13 +71,13 @@ TEST(NcclInspector, KeepsTheCallsThatAllRanksHave) {
   EXPECT_DOUBLE_EQ(ranks[0].calls[0].end_us.value(), kDump);
   EXPECT_DOUBLE_EQ(ranks[0].calls[0].took_us, 60);
   EXPECT_EQ(ranks[1].calls[1].collective, "all_gather");
-  EXPECT_DOUBLE_EQ(ranks[1].calls[1].bytes, 8192);  // of both ranks
+  EXPECT_DOUBLE_EQ(ranks[1].calls[1].bytes, 8192);  // the bytes of both ranks
   EXPECT_EQ(all_left_out(ranks[0]),
             "1 that not all ranks with a file have: NCCL Inspector may keep only the last one "
             "between two dumps\n");
 }
 
-// Calls of one dump have one time. They ended one after the other.
+// The calls of one dump have one time, although they ended one after the other.
 TEST(NcclInspector, OrdersTheCallsOfOneDump) {
   const auto ranks = read_imports({{.path = "a",
                                     .text = lines({inspected(0, 1, kDump, 500, "AllReduce"),
@@ -176,7 +176,7 @@ TEST(NcclRas, NamesTheRankThatIsBehind) {
       << behind.text.english;
 }
 
-// A rank may be behind in one collective because it waits in another one.
+// A rank may be behind in one collective because it waits in another.
 TEST(NcclRas, FindsNoOtherCallWhereOneOrderExplainsTheCounts) {
   const Finding behind = first_finding(ras_file(
       {ras_communicator({ras_rank(0, 64, 4), ras_rank(1, 63, 4), ras_rank(2, 63, 3)}, {}, 3)}));
@@ -237,7 +237,7 @@ TEST(NcclRas, ReadsText) {
   EXPECT_EQ(gone.ranks, std::vector<int>{5});
 }
 
-// NCCL 2.28.9 leaves out a comma there.
+// NCCL 2.28.9 omits a comma there.
 TEST(NcclRas, ReadsMissingRanksWithoutAComma) {
   const std::string text =
       "OK\n{\"communicators_count\": 1, \"communicators\": [{\"hash\": \"0x1\", \"size\": 2, "

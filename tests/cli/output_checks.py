@@ -1,4 +1,4 @@
-"""Checks of the files that a user names: one function a check; it returns what is wrong, or None.
+"""Checks of the files that a user names: one function per check; it returns the mistake, or None.
 
 Each command writes into devices that the check made itself: one that breaks a device breaks no
 other program of the machine. Without the right to make devices and file systems less is checked.
@@ -52,7 +52,7 @@ def recorded_events(program):
 
 
 def events(program):
-    """The folder that two ranks recorded themselves into: one for all checks, whichever comes first."""
+    """The recordings of two ranks: one folder for all checks, made by the first check that needs it."""
     with EVENTS_LOCK:
         return recorded_events(program)
 
@@ -65,7 +65,7 @@ def write(program, environment, name, path, **more):
 
 @contextlib.contextmanager
 def device(folder, name, minor):
-    """A device of memory (major number 1), or None where none can be made or used."""
+    """A memory device (major number 1), or None if it cannot be created or used."""
     path = folder / name
     try:
         os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, minor))
@@ -82,7 +82,7 @@ def device(folder, name, minor):
 
 @contextlib.contextmanager
 def small_disk(folder, options):
-    """A file system of one page, or None where none can be mounted."""
+    """A file system of one page, or None if it cannot be mounted."""
     folder.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)],
                              capture_output=True).returncode == 0
@@ -95,7 +95,7 @@ def small_disk(folder, options):
 
 
 def outputs_into_devices(program, scratch, environment):
-    """A device stays one, also behind a link."""
+    """A device remains a device, even behind a link."""
     with device(scratch, "null", 3) as null:
         if null is None:
             return None
@@ -112,7 +112,7 @@ def outputs_into_devices(program, scratch, environment):
 
 
 def outputs_through_links(program, scratch, environment):
-    """Links, the mode and the other names of a file stay; what was there is replaced."""
+    """Links, the mode and the other names of a file are kept; its content is replaced."""
     for name in WRITERS.keys() - SLOW:
         folder = scratch / name.replace(" ", "_")
         (folder / "real").mkdir(parents=True)
@@ -150,14 +150,14 @@ def refused(name, result, words):
 
 
 def outputs_refused(program, scratch, environment):
-    """A folder, no folder, and a file that is only to be read are told in a sentence."""
+    """A folder, a missing folder, and a read-only file cause an error of one sentence."""
     closed = scratch / "closed"
     closed.write_text("as it was")
     closed.chmod(0o444)
     for name in WRITERS:
         problem = refused(name, write(program, environment, name, scratch / "closed" / "x"),
                           "there is no folder")
-        if name != "run":  # it makes a file in a folder
+        if name != "run":  # it creates a file in a folder
             problem = problem or refused(name, write(program, environment, name, scratch),
                                          "it is a folder")
         if os.geteuid() != 0:
@@ -174,7 +174,7 @@ def outputs_refused(program, scratch, environment):
 
 
 def outputs_on_full_disks(program, scratch, environment):
-    """A full disk is told, what was there stays, and no part of a file is left."""
+    """A full disk causes an error, the old content is kept, and no partial file is left."""
     with device(scratch, "full", 7) as full, small_disk(scratch / "disk", "size=4k") as disk:
         if disk:
             (disk / "old").write_text("as it was" * 100)
@@ -203,7 +203,7 @@ def outputs_on_full_disks(program, scratch, environment):
 
 
 def job_on_a_full_disk(program, scratch, environment):
-    """A job that is right ends with 0 without its logs and its recording; one line says so."""
+    """A correct job ends with 0 without its logs and its recording; one line reports this."""
     job = ["--", "sh", "-c", "head -c 20000 /dev/zero | tr '\\0' x; exit $CODE"]
     with small_disk(scratch / "disk", "size=4k") as disk, device(scratch, "full", 7) as full:
         for code in ("0", "7"):
@@ -230,7 +230,7 @@ def job_on_a_full_disk(program, scratch, environment):
 
 
 def logs_and_recordings_refused_or_lost(program, scratch, environment):
-    """A place that cannot be is refused before the job; one that goes meanwhile is told, and the job is right."""
+    """A bad path is refused before the job; one that disappears meanwhile is reported, and the job is correct."""
     def job(options, script="echo hello", before=""):
         command = f'{before} exec "$@"'
         return subprocess.run(["bash", "-c", command, "bash", str(program), "run", "-n", "1", "--quiet", *options,

@@ -26,7 +26,7 @@ struct Browser {
     EXPECT_EQ(::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(text.size()));
   }
-  // All that the server sends until it closes.
+  // Reads everything that the server sends until it closes.
   std::string answer(PageServer& server) const {
     std::string all;
     std::array<char, 65536> part;
@@ -45,7 +45,7 @@ struct Browser {
 };
 
 TEST(PageServer, GivesThePageToThoseWhoAskForIt) {
-  const std::string page(5'000'000, 'x');  // more than a socket holds
+  const std::string page(5'000'000, 'x');  // more than a socket buffer
   PageServer server("/", always(page), kAnyPort);
   const Browser browser(server);
   browser.ask("GET / HTTP/1.1\r\nHost: here\r\n\r\n");

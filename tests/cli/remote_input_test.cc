@@ -10,7 +10,7 @@
 namespace unisono::cli {
 namespace {
 
-// A pipe of one page, as the system gives it to a user who has many.
+// A pipe of one page, the size that a user with many pipes gets.
 struct SmallPipe {
   UniqueFd reader = {};
   RemoteInput input{reader};

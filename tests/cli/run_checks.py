@@ -1,4 +1,4 @@
-"""Checks of unisono run: one function a check; it returns what is wrong, or None."""
+"""Checks of unisono run: one function per check; it returns the mistake, or None."""
 import os
 import re
 import signal
@@ -30,9 +30,9 @@ def wait_for_none(mark, seconds=5):
 
 
 def nothing_left(program, scratch, environment):
-    """Children and grandchildren end with the job, whatever ends it."""
+    """Children and grandchildren end with the job, however it ends."""
     mark = f"CLI_TEST_MARK={os.getpid()}-"
-    # A rank with a child in its group, and one that has left for a session of its own.
+    # A rank with a child in its group, and one that has moved to its own session.
     body = "sleep 61 & setsid sleep 62 & [ $RANK = 1 ] && sleep 0.3 && exit 5; wait"
     job = ["run", "-n", "2", "--env", mark + "a", "--", "sh", "-c", body]
     result = output(program, job, environment)
@@ -46,7 +46,7 @@ def nothing_left(program, scratch, environment):
 
 
 def launcher_signals(program, scratch, environment):
-    """The launcher's own death takes the ranks and their children with it."""
+    """The death of the launcher ends the ranks and their children."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         mark = f"CLI_TEST_MARK={os.getpid()}-{number}"
         job = subprocess.Popen([str(program), "run", "-n", "3", "--env", mark, "--", "sh", "-c",
@@ -104,15 +104,15 @@ def job_variables(program, scratch, environment):
 
 
 def who_was_ended(program, scratch, environment):
-    """Ranks name the first cause, and not one that the launcher ended because of it."""
-    # Rank 2 fails apart from the others, of whom rank 0 outlives the signal that ends rank 1.
+    """The report names the first cause, not a rank that the launcher ended because of it."""
+    # Rank 2 fails independently of the others; rank 0 survives the signal that ends rank 1.
     body = ("[ $RANK = 2 ] && { sleep 1; echo fails; exit 7; }; [ $RANK = 0 ] && trap '' INT TERM; "
             "UNISONO_SIZE=2 exec " + str(program) + " bench barrier -n 100000000")
     for world, interrupts in (("shm", False), ("tcp", False), ("shm", True)):
         job = subprocess.Popen([str(program), "run", "-n", "3", "--transport", world, "--", "sh",
                                 "-c", body], env=environment, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True)
-        if interrupts:  # in the time that the others have to say what they see
+        if interrupts:  # while the other ranks have time to report
             for line in job.stdout:
                 if "fails" in line:
                     break

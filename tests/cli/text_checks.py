@@ -1,4 +1,4 @@
-"""Checks of what is printed and written, without a job: one function a check; it returns what is wrong, or None."""
+"""Checks of output without a job: one function per check; it returns the mistake, or None."""
 import json
 import re
 import subprocess
@@ -40,7 +40,7 @@ def tables_agree(program, scratch, environment):
 
 
 def help_fits(program, scratch, environment):
-    """Help is as wide as the terminal; a command that goes on in the next line is still the same command."""
+    """Help is as wide as the terminal; a command that continues in the next line is still one command."""
     narrow = {**environment, "COLUMNS": "80"}
     commands = json.loads(output(program, ["help", "--json"], environment).stdout)["commands"]
     problems = []
@@ -88,7 +88,7 @@ def json_everywhere(program, scratch, environment):
 
 
 def topologies_read_back(program, scratch, environment):
-    """What topo writes, of presets and of this host, it reads, and sim runs on it."""
+    """topo reads its own output, of presets and of this host, and sim runs on it."""
     presets = json.loads(output(program, ["topo", "--presets", "--json"], environment).stdout)
     path = scratch / "topology.json"
     for words in [[row["preset"]] for row in presets["presets"]] + [["--discover"]]:
@@ -135,7 +135,7 @@ def shown_file_verifies(program, scratch, environment):
 
 
 def exchange_of_counts(program, scratch, environment):
-    """From a routing to counts, to a schedule that carries them: all say the same of it."""
+    """From a routing to counts, to a schedule that contains them: all commands report the same numbers."""
     run = lambda *words: output(program, [str(word) for word in words], environment)
     examples = FILES.parents[2] / "examples" / "moe"
     counts, exchange, page = scratch / "counts.json", scratch / "exchange.json", scratch / "exchange.html"
@@ -182,7 +182,7 @@ def page_data(path):
 
 
 def view_pages(program, scratch, environment):
-    """A page has the catalogue, and the schedule, recording or topology that was asked for."""
+    """A page has the catalogue, and the requested schedule, recording or topology."""
     path = scratch / "page.html"
     view = lambda *words: output(program, ["view", *words, "-o", str(path)], environment)
     names = output(program, ["list", "--names"], environment).stdout.split()
@@ -241,14 +241,14 @@ def view_pages(program, scratch, environment):
 
 
 def chinese_is_whole(program, scratch, environment):
-    """The overview has no English line in Chinese, and each row of the table is about something that is still said."""
+    """The overview has no English line in Chinese, and each row of the table describes an existing command."""
     folder = FILES.parent.parent.parent
     rows = re.findall(r'\{"((?:[^"\\]|\\.)*)",\s*"((?:[^"\\]|\\.)*)"\}', (folder / "tools/unisono/cli/chinese.cc").read_text())
     problems = [f"{english}: other holes in Chinese" for english, chinese in rows
                 if re.findall(r"\{\*?\}", english) != re.findall(r"\{\*?\}", chinese)]
     said = "".join(re.sub(r'"\s*"', "", path.read_text()) for part in ("tools", "src")
                    for path in sorted((folder / part).rglob("*.[ch]*")) if path.name != "chinese.cc")
-    said += "No such file or directory Permission denied"  # what the system says
+    said += "No such file or directory Permission denied"  # messages of the system
     for english, _ in rows:
         pieces = re.split(r"\{\*?\}|: |  +(?:<- )?", english)
         problems += [f"{english}: nothing says '{piece}' any more" for piece in pieces if piece.strip() not in said]

@@ -1,4 +1,4 @@
-// Files that are compressed, cut off, or made to fill the memory.
+// Files that are compressed, truncated, or made to exhaust memory.
 #include "cli/text_file.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(TextFile, UnpacksWhatIsPacked) {
   EXPECT_EQ(read_text_file(packed("small.gz", 3)).size(), std::size_t{3} << 20U);
 }
 
-// 65 MiB in 65 KiB: beyond 64 MiB no file may become 200 times larger.
+// 65 MiB in 65 KiB: a file beyond 64 MiB must not expand more than 200 times.
 TEST(TextFile, RefusesWhatIsMadeToFillTheMemory) {
   const std::string path = packed("bomb.gz", 80);
   EXPECT_LT(std::filesystem::file_size(path), std::size_t{1} << 20U);
@@ -64,7 +64,7 @@ TEST(TextFile, RefusesWhatIsLargerThanItsKind) {
             std::string::npos);
 }
 
-// As editors of Windows and PowerShell write text.
+// Text as written by Windows editors and PowerShell.
 TEST(TextFile, ReadsWithoutAByteOrderMark) {
   EXPECT_EQ(read_text_file(written("marked", "\xef\xbb\xbf{}")), "{}");
   EXPECT_EQ(read_text_file(written("mark", "\xef\xbb\xbf")), "");

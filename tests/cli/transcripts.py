@@ -1,4 +1,4 @@
-"""Files of approval cases: command lines, and what each prints. See transcripts/.
+"""Reads files of approval cases: command lines, and the output of each. See transcripts/.
 
     # a comment
     = name
@@ -22,8 +22,8 @@ import shlex
 @dataclasses.dataclass
 class Case:
     name: str
-    place: str  # file:line, for people
-    head: list  # the lines from the name to the last line of input, as they are
+    place: str  # file:line, for messages
+    head: list  # the lines from the name to the last line of input, unchanged
     environment: dict
     words: list
     input: str
@@ -31,7 +31,7 @@ class Case:
 
 
 def text_of(lines, mark):
-    """The text that lines with a mark stand for."""
+    """Returns the text of marked lines."""
     text, last = "", None
     for line in lines:
         if line[0] == mark:
@@ -71,7 +71,7 @@ def parse_case(place, head, printed):
 
 
 def read(path):
-    """The cases of a file, and the comments before each of them; the last comments are of no case."""
+    """Returns the cases of a file, and the comments before each; the last comments belong to no case."""
     blocks = [[]]  # comments and empty lines, case, comments and empty lines, case, ...
     places = []
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n")[:-1], 1):
@@ -106,7 +106,7 @@ def write(path, cases, comments):
 
 
 def read_all(folder):
-    """{path: (cases, comments)}; a name is used once."""
+    """Returns {path: (cases, comments)}; names are unique."""
     files = {path: read(path) for path in sorted(pathlib.Path(folder).glob("*.txt"))}
     seen = {}
     for cases, _ in files.values():

@@ -1,4 +1,4 @@
-"""Tests approve.py and its transcripts with a made-up program: what they read, compare, accept and refuse."""
+"""Tests approve.py and its transcripts with a made-up program: reading, comparing, accepting and refusing."""
 
 import pathlib
 import shutil
@@ -67,7 +67,7 @@ class Transcripts(unittest.TestCase):
         self.file.write_text(RIGHT)
 
     def approve(self, *words):
-        # --only leaves out the checks of the real program.
+        # --only skips the checks of the real program.
         done = subprocess.run([sys.executable, str(self.folder / "approve.py"), "--program", str(self.program), *words],
                               capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr

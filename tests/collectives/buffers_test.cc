@@ -20,10 +20,10 @@ using Floats = std::vector<float>;
 static_assert(OutBuffer<Floats&> && OutBuffer<std::array<float, 4>&> && OutBuffer<float (&)[4]>);
 static_assert(OutBuffer<std::span<float>> && OutBuffer<const std::span<float, 4>&>);
 static_assert(!OutBuffer<const Floats&> && !OutBuffer<std::span<const float>>);
-static_assert(!OutBuffer<std::vector<bool>&>);  // its elements are not in memory as such
+static_assert(!OutBuffer<std::vector<bool>&>);  // its elements are packed bits
 static_assert(!OutBuffer<float*&> && !OutBuffer<float>);
 
-// A temporary vector lives as long as a blocking call, and no longer.
+// A temporary vector lives only until the blocking call returns.
 static_assert(InBuffer<Floats> && !AsyncInBuffer<Floats> && !OutBuffer<Floats>);
 static_assert(AsyncInBuffer<const Floats&> && AsyncInBuffer<std::span<const float>>);
 
@@ -42,7 +42,7 @@ static_assert(Reducible<Floats, Floats&> && !AsyncReducible<Floats, Floats&>);
 static_assert(AsyncReducible<const Floats&, std::span<float>>);
 static_assert(!Reducible<std::vector<int>&, Floats&> && !Reducible<Floats&, const Floats&>);
 
-// Returns true if a page of it belongs to the file `name`.
+// Returns true if a page of the memory belongs to the file `name`.
 bool mapped_from(std::span<const std::byte> memory, const std::string& name) {
   const auto first = reinterpret_cast<std::uintptr_t>(memory.data());
   std::ifstream maps("/proc/self/maps");
@@ -77,8 +77,8 @@ TEST(Buffers, OfEveryKindAreReducedInPlace) {
   });
 }
 
-// Odd lengths at odd places: only the whole pages within are shared. What was shared is ordinary
-// memory again in the end, and can be shared anew.
+// Odd lengths at odd places: only the whole pages within are shared. Afterwards the shared pages
+// are ordinary memory again, and can be shared again.
 TEST(Buffers, ThatWereRegisteredAreOrdinaryMemoryAgain) {
   run_threads(2, [](Communicator& comm) {
     constexpr std::size_t kMostBytes = (std::size_t{5} << 20) + 4321;

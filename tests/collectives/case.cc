@@ -34,7 +34,7 @@ std::size_t index_of(const std::string_view (&words)[N], const std::string& word
   throw std::runtime_error("unknown word \"" + word + "\"");
 }
 
-// One line taken apart; each key's values are then multiplied out.
+// One parsed line; the values of all keys are multiplied out later.
 struct Family {
   Collective collective = Collective::barrier;
   std::string algorithm;
@@ -130,7 +130,7 @@ std::vector<int> roots_of(const Family& family, int ranks) {
   return roots;
 }
 
-// Replaces every case by one for each of `values`.
+// Replaces every case by one case for each of `values`.
 template <typename Apply>
 void multiply(std::vector<Case>& cases, const Values& values, Apply apply) {
   std::vector<Case> all;
@@ -181,7 +181,7 @@ bool defined(Collective collective, Dtype dtype, ReduceOp op) {
     case ReduceOp::min:
     case ReduceOp::max:
       return true;
-    case ReduceOp::user:  // whose function, here, adds these
+    case ReduceOp::user:  // its function here is addition
       return dtype == Dtype::u32 || dtype == Dtype::u64;
     case ReduceOp::avg:
       return dtype != Dtype::boolean && !is_prefix(collective);

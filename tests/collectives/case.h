@@ -47,8 +47,7 @@ struct Case {
   std::uint64_t seed = 1;
 };
 
-// The cases that a line stands for, none for an empty line or a comment. Throws
-// std::runtime_error.
+// Returns the cases of a line; none for an empty line or a comment. Throws std::runtime_error.
 std::vector<Case> parse_cases(std::string_view line);
 std::string to_line(const Case& test_case);
 
@@ -57,6 +56,6 @@ bool defined(Collective collective, Dtype dtype, ReduceOp op);
 bool has_op(Collective collective);
 bool has_root(Collective collective);
 bool is_v(Collective collective);
-bool is_vector(Collective collective);  // `count` is of the whole vector
+bool is_vector(Collective collective);  // true if `count` is the length of the whole vector
 
 }  // namespace unisono::testing

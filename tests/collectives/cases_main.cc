@@ -43,7 +43,7 @@ CasesByRanks read(const std::vector<std::string>& words) {
   return cases;
 }
 
-// Stops at the first error that is thrown: then the communicator is unusable.
+// Stops at the first exception, because the communicator is then unusable.
 std::string run_all(Communicator& communicator, const std::vector<Case>& cases) {
   std::string failures;
   for (const Case& one : cases) {

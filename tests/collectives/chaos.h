@@ -1,6 +1,6 @@
-// The engine under chaos: collectives one after the other on a simulated network, where all that a
-// transport and the ranks may do in one way or another follows from a seed, and one thing may go
-// wrong.
+// The engine under chaos: collectives run one after the other on a simulated network. A seed
+// determines everything that a transport and the ranks may do in several ways, and one fault may be
+// injected.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace unisono::testing {
 
 struct ChaosTrial {
-  std::vector<Case> cases = {};  // of the same ranks
+  std::vector<Case> cases = {};  // all of the same ranks
   sim::NetworkOptions network = {};
   engine::PollOrder order = engine::PollOrder::in_turn;
   std::uint64_t seed = 0;
@@ -24,7 +24,7 @@ ChaosTrial draw_chaos(std::uint64_t seed);
 std::string to_text(const ChaosTrial& trial);
 
 struct ChaosResult {
-  std::string wrong;  // empty: all is as it must be
+  std::string wrong;  // empty: the run is correct
   bool struck = false;
 };
 

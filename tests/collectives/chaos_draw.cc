@@ -10,7 +10,7 @@ namespace {
 using sim::Random;
 
 constexpr int kMostRanks = 9;
-constexpr std::size_t kMostBytes = 24'000;  // of one rank's vector
+constexpr std::size_t kMostBytes = 24'000;  // the longest vector of a rank
 
 template <typename T>
 T one_of(Random& random, std::initializer_list<T> values) {
@@ -60,7 +60,7 @@ std::string draw_algorithm(Random& random, const Case& one) {
   }
 }
 
-// True for work that the communicator, not the engine, does around the operation.
+// Returns true for work that the communicator does around the operation, without the engine.
 bool is_staged(ReduceOp op) {
   return op == ReduceOp::avg || op == ReduceOp::premul_sum;
 }
@@ -111,7 +111,7 @@ Case draw_case(Random& random, int ranks, std::size_t slot_bytes) {
   return one;
 }
 
-// A network that carries small programs, as every real one does.
+// A network with room for small programs, as every real network has.
 void draw_fair(Random& random, sim::NetworkOptions& network) {
   network.inline_bytes = one_of<std::size_t>(random, {256, 272, 512});
   network.slot_bytes = one_of<std::size_t>(random, {512, 1024, 4096, 65536});
@@ -120,7 +120,7 @@ void draw_fair(Random& random, sim::NetworkOptions& network) {
   network.unreported_bytes = one_of<std::size_t>(random, {0, 100, 448});
 }
 
-// As little as the engine can do with.
+// The least that the engine needs.
 void draw_poor(Random& random, sim::NetworkOptions& network) {
   network.inline_bytes = one_of<std::size_t>(random, {0, 1, 8, 16, 40});
   network.slot_bytes = one_of<std::size_t>(random, {8, 16, 48, 64, 256, 1024});

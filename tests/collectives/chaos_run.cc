@@ -1,4 +1,4 @@
-// Runs a trial of chaos, and judges how it ended.
+// Runs a chaos trial, and judges how it ended.
 #include <memory>
 
 #include "algorithms/catalog.h"
@@ -23,7 +23,7 @@ struct Part {
   std::unique_ptr<CaseRun> run;
   engine::BoundProgram program;
   std::vector<std::byte> scratch;
-  std::byte token[2] = {};  // of a barrier
+  std::byte token[2] = {};  // data of a barrier
   engine::Operation operation;
 };
 
@@ -56,7 +56,7 @@ Part make_part(const ChaosTrial& trial, std::size_t which, const Schedule& sched
                                                  .contiguous = !is_v(one.collective) && !pairs});
   part.program = engine::bind(program, places, barrier ? 1 : element, extent,
                               one.collective == Collective::all_to_all_v);
-  // Small programs trust that the lanes carry them.
+  // Small programs require that the lanes have room for them.
   part.program.small = part.program.small && trial.network.inline_bytes >= engine::kSmallMessage;
   part.scratch.assign(part.program.scratch_bytes, std::byte{0xee});
   part.operation = {.buffers = {static_cast<std::byte*>(const_cast<void*>(call.in)),
@@ -142,7 +142,7 @@ class Chaos {
     rank.executor->start(part.operation);
   }
 
-  // The caller has its buffers back: it looks at them, and they are gone.
+  // The caller gets its buffers back: it checks them, and frees them.
   bool finish(std::size_t which) {
     Rank& rank = ranks_[which];
     Part& part = rank.parts[rank.at];
@@ -185,7 +185,7 @@ class Chaos {
   }
 
   // A rank that waits, directly or through others, for the rank that stopped or sent the damaged
-  // message, or for one that failed because of it.
+  // message, or for a rank that failed because of it.
   std::vector<bool> wait_for_cause(const std::vector<RankEnd>& ends) const {
     std::vector<bool> cause;
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {

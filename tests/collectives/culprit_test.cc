@@ -1,4 +1,4 @@
-// The rank that a timeout names: the one that delays all others, and not one that waits as well.
+// The rank that a timeout names: the rank that delays all others, not one that waits itself.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -11,7 +11,8 @@
 namespace unisono::testing {
 namespace {
 
-// Rank 2 never comes. Rank 0 waits for it in #1; 1 and 3, which have sent, wait for rank 0 in #2.
+// Rank 2 never arrives. Rank 0 waits for it in #1; ranks 1 and 3, which have sent, wait for rank 0
+// in #2.
 TEST(Culprit, IsNotOneThatWaitsInAnEarlierOperation) {
   const auto said = on_ranks(Ranks::processes, 4, [](Communicator& comm) -> std::string {
     std::vector<int> data(4);

@@ -1,5 +1,5 @@
-// A correct program whose ranks are on three hosts, one of which receives a message late: nothing
-// is taken for a deadlock meanwhile. A program of its own, because it replaces a system call.
+// A correct program with ranks on three hosts, one of which receives a message late: no deadlock
+// may be reported meanwhile. This is a separate program because it replaces a system call.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -19,19 +19,18 @@
 
 namespace {
 
-constexpr std::size_t kHeldBytes = 12'000;  // of a message: no other one has so many
-constexpr int kLooks = 40;                  // by each rank, before it is let through
+constexpr std::size_t kHeldBytes = 12'000;  // length of the held message only
+constexpr int kLooks = 40;                  // by each rank, before the message is released
 
-thread_local bool is_late = false;  // this thread's rank receives it late
+thread_local bool is_late = false;  // this thread's rank receives the message late
 std::atomic<bool> has_come = false;
-std::array<std::atomic<int>, 3> looks = {};  // by rank, since it has come
+std::array<std::atomic<int>, 3> looks = {};  // by rank, since the message arrived
 
 bool is_held() {
   return std::any_of(looks.begin(), looks.end(), [](const auto& one) { return one < kLooks; });
 }
 
-// Returns how many bytes are before the message, of those that have come. The data begins with a
-// frame.
+// Returns how many of the arrived bytes precede the message. The data begins with a frame.
 std::size_t bytes_before_it(std::span<const std::byte> data) {
   using unisono::tcp::kHeaderBytes;
   std::size_t at = 0;
@@ -72,16 +71,16 @@ extern "C" ssize_t recv(int fd, void* to, std::size_t bytes, int flags) {
 namespace unisono::comm {
 namespace {
 
-// In a ring, rank 1 has its result before rank 2 has the message of rank 1, and rank 0 gets its
-// last part after that. So rank 0 waits in a collective that rank 1 has left; rank 1 has never
-// reported that it was in it, and waits for rank 0 in another group.
+// In a ring, rank 1 has its result before rank 2 has rank 1's message, and rank 0 gets its last
+// part after that. So rank 0 waits in a collective that rank 1 has left; rank 1 has never reported
+// this collective, and waits for rank 0 in another group.
 TEST(Deadlock, IsNotSeenWhereARankHasFinishedTheCallThatAnotherOneWaitsIn) {
   ::setenv("UNISONO_DEADLOCK", "abort,after_ms=20", 1);
   const std::string job = testing::unique_name("held");
   const auto errors = testing::as_threads(3, [&](int rank) {
     ConnectOptions options = testing::net_options(rank, 3, job);
     options.timeout_ms = 120'000;  // bounds a hang
-    // Called by a rank that waits, after it has looked for deadlocks.
+    // Called by a waiting rank after each search for deadlocks.
     options.interrupted = [rank] {
       looks[static_cast<std::size_t>(rank)] += has_come ? 1 : 0;
       return false;

@@ -1,4 +1,4 @@
-// Deadlocks are proved while their ranks wait, on every rank, and nothing else is taken for one.
+// Deadlocks are proved while their ranks wait, on every rank; no other wait is reported as one.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,8 +22,8 @@
 namespace unisono::comm {
 namespace {
 
-constexpr int kWorlds = 60;                            // of each kind
-constexpr std::size_t kLong = std::size_t{16} << 20U;  // no lane has room for it
+constexpr int kWorlds = 60;                            // worlds of each kind
+constexpr std::size_t kLong = std::size_t{16} << 20U;  // exceeds the room of every lane
 
 class Setting {
  public:
@@ -33,7 +33,7 @@ class Setting {
   ~Setting() { ::unsetenv("UNISONO_DEADLOCK"); }
 };
 
-// The ranks of one world draw this alike.
+// All ranks of a world draw the same.
 class Draw {
  public:
   explicit Draw(int seed) : random_(static_cast<unsigned>(seed)) {}
@@ -67,12 +67,12 @@ bool is_in(const std::vector<int>& members, int rank) {
   return std::find(members.begin(), members.end(), rank) != members.end();
 }
 
-// Collective over the world. A rank that is no member gets an empty communicator.
+// Collective over the world. A rank outside the group gets an empty communicator.
 Communicator group_of(Communicator& world, const std::vector<int>& members) {
   return world.split(is_in(members, world.rank()) ? 0 : -1, world.rank());
 }
 
-// Each rank is in a group with the next one, and enters it before the group with the one before it.
+// Each rank is in a group with the next one, and enters it before the group with the previous one.
 void cross_groups(Communicator& world, Draw draw) {
   std::optional<Communicator> mine;
   std::optional<Communicator> others;
@@ -166,7 +166,7 @@ TEST(Deadlock, OfATagThatNobodySentIsTold) {
   expect_all_told(receive_what_nobody_sent, 2, "in a recv, tag 12, of a group");
 }
 
-// The other ranks wait for the one that receives.
+// All other ranks wait for the receiving rank.
 void receive_from_itself(Communicator& world, Draw draw) {
   if (world.rank() == draw.number(0, world.size() - 1)) {
     int number = 0;
@@ -188,7 +188,7 @@ TEST(Deadlock, OfAMissingCollectiveIsTold) {
   expect_all_told(miss_a_collective, 2, "in barrier #");
 }
 
-// Reads what the ranks print until each has told, and then ends their waits.
+// Reads the output of the ranks until each has reported, and then ends their waits.
 void expect_each_tells(Program program) {
   constexpr int kRanks = 4;
   std::array<int, 2> ends{};
@@ -235,8 +235,8 @@ TEST(Deadlock, IsToldByEachRankWhileItsCallWaitsOn) {
   }
 }
 
-// A correct program in which ranks wait long, compute while something is pending, and call several
-// groups, for a period that any wait exceeds.
+// A correct program whose ranks wait long, compute while an operation is pending, and call several
+// groups, for longer than any single wait.
 void work_rightly(Communicator& world, Draw draw) {
   const int size = world.size();
   const std::vector<int> members = draw.members(size, 1);
@@ -300,7 +300,7 @@ void work_rightly(Communicator& world, Draw draw) {
   }
 }
 
-// Repeated (--gtest_repeat), it draws other programs.
+// With --gtest_repeat, each repetition draws other programs.
 TEST(Deadlock, IsNotSeenWhereRanksOnlyWaitLong) {
   static int first = 0;
   const Setting setting("abort,after_ms=1");
@@ -312,8 +312,8 @@ TEST(Deadlock, IsNotSeenWhereRanksOnlyWaitLong) {
   }
 }
 
-// While a thread of rank 0 waits for rank 1 in a group, its first thread computes before it sends
-// to rank 1, which waits for that.
+// A thread of rank 0 waits for rank 1 in a group, while its first thread computes before it sends
+// to rank 1, which waits for this message.
 TEST(Deadlock, IsNotSeenWhereAnotherThreadStillMakesTheCall) {
   const Setting setting("abort,after_ms=5");
   const std::string job = testing::unique_name("threads");

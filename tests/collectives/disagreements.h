@@ -1,4 +1,4 @@
-// Ranks that disagree on one call, drawn at random: what each rank calls, and what comes next.
+// Ranks that disagree on one call, drawn at random: the call of each rank, and the next call.
 #pragma once
 
 #include <array>
@@ -12,9 +12,10 @@
 
 namespace unisono::testing {
 
-// Names what the calls differ in. The last two differ in a message between two ranks instead.
+// The field in which the calls differ. With the last two, a message between two ranks differs
+// instead.
 enum class Field : std::uint8_t {
-  nothing,  // only in what is each rank's own matter
+  nothing,  // only arguments that each rank may choose
   collective,
   dtype,
   op,
@@ -24,8 +25,8 @@ enum class Field : std::uint8_t {
   counts,
   algorithm,
   max_error,
-  parts,  // what group() makes one call of
-  calls,  // one rank makes one more
+  parts,  // the calls that group() combines
+  calls,  // one rank makes one more call
   bytes,
   tag,
 };
@@ -36,14 +37,14 @@ enum class Then : std::uint8_t { leave, collective, exchange, message, group, sp
 constexpr std::array kThens = {"leave",   "a collective", "an exchange", "messages one way",
                                "a group", "a split"};
 
-// A call: a case, and what a case does not say.
+// A call: a case, and the arguments that a case does not have.
 struct Made {
   Case one;
   double factor = 1;  // times the factor of the case
   double max_error = kInheritedMaxError;
-  std::size_t cut = 0;  // made of two calls in group(), of this many elements and the others
-  int more = -1;        // a v-form: of this rank's part one element more,
-  int less = -1;        // and of this one's one less
+  std::size_t cut = 0;  // split into two calls in group(), of this many elements and the rest
+  int more = -1;        // a v-form: this rank's part has one element more,
+  int less = -1;        // and this rank's part one element less
 
   bool moves_nothing() const;
   // False if the oracle knows only the case, not the call.
@@ -52,28 +53,28 @@ struct Made {
 
 struct Disagreement {
   int ranks = 2;
-  int members = 2;  // of the group that disagrees: the first ones
+  int members = 2;  // the first ranks, whose group disagrees
   Field field = Field::nothing;
   Made common;
-  std::map<int, Made> others;  // [rank]
+  std::map<int, Made> others;  // by rank
   Then then = Then::leave;
   Case next;
-  std::uint64_t own = 0;  // seed of what is each rank's own matter
+  std::uint64_t own = 0;  // seed of the arguments that each rank may choose
 
   const Made& of(int rank) const;
   bool is_message() const { return field == Field::bytes || field == Field::tag; }
   int sender() const { return others.begin()->first; }
   int receiver() const { return (sender() + 1) % members; }
   bool has_registered_memory() const;
-  // True if nobody can know of a disagreement: no call moves a byte.
+  // True if the disagreement cannot be detected: no call moves a byte.
   bool moves_nothing() const;
-  // True if each rank's result depends on all ranks, so that none may return from its call.
+  // True if each rank's result depends on all ranks, so no rank may return from its call.
   bool ends_all_in_the_call() const;
 };
 
 Disagreement draw_disagreement(std::uint64_t seed);
 std::string to_text(const Disagreement& trial);
-// The call as `rank` makes it, which draws its own matter itself.
+// Returns the call of `rank`, which draws its own choices itself.
 Case as_made_by(int rank, const Case& one, std::uint64_t own);
 
 }  // namespace unisono::testing

@@ -20,7 +20,7 @@ bool joins_all(Collective collective) {
          collective == Collective::barrier;
 }
 
-// Returns the counts that other ranks give as well: in all_to_all_v, all but those of its own part.
+// Returns the counts that other ranks must match: in all_to_all_v, all except the rank's own part.
 std::vector<std::size_t> lists_of(const Case& one, int rank) {
   Shape shape = shape_of(one, rank);
   for (std::vector<std::size_t>* counts : {&shape.counts, &shape.recv_counts}) {
@@ -33,7 +33,7 @@ std::vector<std::size_t> lists_of(const Case& one, int rank) {
   return lists;
 }
 
-// Another list of counts: all of it, or two entries, so that the sum stays.
+// Returns another list of counts: all entries differ, or two of them, with the same sum.
 bool change_counts(Draw& draw, Made& made, int rank) {
   Case& one = made.one;
   const Shape shape = shape_of(one, rank);
@@ -72,14 +72,14 @@ void change_collective(Draw& draw, Case& one) {
 bool change_algorithm(Draw& draw, Case& one) {
   std::vector<std::string> names = algorithms_for(one);
   std::erase(names, one.algorithm);
-  if (one.algorithm.empty() || names.empty()) {  // the library might choose the same one
+  if (one.algorithm.empty() || names.empty()) {  // the library might choose the same algorithm
     return false;
   }
   one.algorithm = draw.of(names);
   return true;
 }
 
-// Returns what `rank` calls instead, or nothing if the calls cannot differ in this field.
+// Returns the call of `rank` instead, or nothing if the calls cannot differ in this field.
 std::optional<Made> other_than(Draw& draw, const Made& common, Field field, int rank) {
   Made made = common;
   Case& one = made.one;
@@ -128,7 +128,7 @@ std::optional<Made> other_than(Draw& draw, const Made& common, Field field, int 
   }
 }
 
-// Shapes the call that the ranks agree on so that it has the field.
+// Changes the common call so that it has the field.
 void prepare(Draw& draw, Made& common, Field field) {
   Case& one = common.one;
   switch (field) {
@@ -206,7 +206,7 @@ Disagreement draw_disagreement(std::uint64_t seed) {
     Disagreement trial;
     trial.ranks = 2 + draw.rank_below(7);
     trial.members = draw.one_in(5) ? 2 + draw.rank_below(trial.ranks - 1) : trial.ranks;
-    do {  // a wrong tag ends at the time limit
+    do {  // a wrong tag would end only at the time limit
       trial.field = static_cast<Field>(draw.below(kFields.size()));
     } while (trial.field == Field::tag && !draw.one_in(20));
     trial.common.one = draw_case(draw, trial.members);
@@ -224,7 +224,7 @@ Disagreement draw_disagreement(std::uint64_t seed) {
     if (trial.field == Field::nothing) {
       trial.others.clear();
     }
-    // One barrier more than others is like any later one.
+    // An additional barrier is equal to any later one.
     trial.then = trial.field == Field::calls ? Then::collective
                                              : static_cast<Then>(draw.below(kThens.size()));
     differs = differs && (trial.field != Field::calls || !trial.common.moves_nothing());
@@ -240,7 +240,7 @@ Case as_made_by(int rank, const Case& one, std::uint64_t own) {
   Draw draw(own + static_cast<std::uint64_t>(rank));
   Case made = one;
   draw_own_matter(draw, made);
-  made.gaps = one.gaps && is_v(one.collective);  // to the oracle those of all ranks are alike
+  made.gaps = one.gaps && is_v(one.collective);  // the oracle requires equal gaps on all ranks
   return made;
 }
 

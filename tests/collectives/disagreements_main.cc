@@ -34,7 +34,7 @@ namespace {
 constexpr int kTagTimeoutMs = 1500;
 constexpr int kTimeoutMs = 60'000;  // bounds a hang
 
-// The call in which a rank got its error, or after which it found nothing wrong.
+// The call in which a rank got its error, or after which no mistake was found.
 enum class When : std::uint8_t { call, next, barrier, leaving, never };
 constexpr std::array kWhen = {"in the call", "in the next call", "in the barrier after it",
                               "when it left", "never"};
@@ -44,7 +44,7 @@ struct Answer {
     return std::to_string(static_cast<int>(when)) + (disagreement ? "1" : "0") +
            (alike ? "1" : "0") + std::to_string(text.size()) + " " + text + wrong;
   }
-  // Reads to_text(); other text is what a rank that died has left.
+  // Parses to_text(); a rank that died leaves other text.
   static Answer parse(const std::string& all) {
     const std::size_t space = all.find(' ');
     if (space < 4 || space == std::string::npos) {
@@ -59,10 +59,10 @@ struct Answer {
   }
 
   When when = When::never;
-  bool disagreement = false;  // the error is one of a disagreement
-  bool alike = false;         // max_error: all ranks choose the same algorithm after all
-  std::string text = {};      // of the error
-  std::string wrong = {};     // what is wrong with a result
+  bool disagreement = false;  // the error reports a disagreement
+  bool alike = false;         // max_error: all ranks choose the same algorithm nevertheless
+  std::string text = {};      // text of the error
+  std::string wrong = {};     // mistake in a result
 };
 
 // One rank of a trial.
@@ -78,7 +78,7 @@ class Participant {
       Communicator world = Communicator::connect(options);
       std::optional<Communicator> group;
       try {
-        answer_.when = When::call;  // a rank may still be in the split when the others are told
+        answer_.when = When::call;  // the others may get the error during the split
         if (trial_.members < trial_.ranks) {
           group = world.split(rank_ < trial_.members ? 0 : -1, rank_);
         }
@@ -130,7 +130,7 @@ class Participant {
       return;
     }
     Case one = as_made_by(rank_, made.one, trial_.own);
-    one.in_place = one.in_place && made.more < 0;  // the rule knows the changed counts
+    one.in_place = one.in_place && made.more < 0;  // the rule uses the changed counts
     CaseRun run(on, one);
     Call call = run.call();
     std::vector<std::size_t> counts(call.counts.begin(), call.counts.end());
@@ -154,7 +154,7 @@ class Participant {
       call.max_error = made.max_error;
     }
     make_call(on, call, one.form);
-    // Counts that differ shift what the others send, which is no element of the case.
+    // Differing counts shift the data of the others, which then matches no element of the case.
     if (made.has_oracle() && !is_v(one.collective) && trial_.field != Field::max_error) {
       note(run.check());
     }
@@ -186,7 +186,7 @@ class Participant {
         break;
       }
       case Then::message: {
-        // The first of two ranks waits for nobody.
+        // The first of two ranks waits for no other rank.
         std::vector<int> data(1000);
         const int peer = rank_ ^ 1;
         if (peer < trial_.members) {
@@ -211,7 +211,7 @@ class Participant {
         static_cast<void>(on.split(0, rank_));
         break;
     }
-    // In a group that is left, the barrier of its members is the next collective.
+    // In a group that a rank has left, the barrier of its members is the next collective.
     if (trial_.members < trial_.ranks && trial_.then != Then::leave) {
       answer_.when = When::barrier;
       on.barrier();
@@ -222,7 +222,7 @@ class Participant {
     answer_.wrong = answer_.wrong.empty() ? wrong : answer_.wrong;
   }
 
-  // A message of another tag is not told from one that comes later.
+  // A message with another tag cannot be distinguished from a later message.
   bool is_of_disagreement(const Error& error) const {
     if (trial_.field != Field::tag) {
       return error.code() == ErrorCode::mismatch;
@@ -264,7 +264,7 @@ class Captured {
   UniqueFd before_;
 };
 
-// Ranks by field and by when they were told.
+// Counts ranks by field and by the call in which they got the error.
 struct Tally {
   static constexpr std::size_t kColumns = 8;
   static constexpr std::array<const char*, kColumns> kNames = {
@@ -312,8 +312,8 @@ struct Tally {
   }
 };
 
-// Empty, or why an error's text misleads: it must show two calls that differ, or say that one rank
-// sends another message than the other expects.
+// Returns an empty text, or the reason why an error's text misleads: it must show two calls that
+// differ, or state that one rank sends another message than the other expects.
 std::string check_text(const Disagreement& trial, const std::string& text) {
   static const std::regex kSides(
       "rank ([0-9]+)(?: \\([0-9]+ of its group\\))?(?: calls ([^;]*); | and |sends )rank "
@@ -386,7 +386,7 @@ class Verdict {
       ++when_.at(static_cast<std::size_t>(When::leaving));
     } else {
       ++when_.at(static_cast<std::size_t>(When::never));
-      if (trial_.then != Then::leave) {  // else it left before the others came
+      if (trial_.then != Then::leave) {  // otherwise it left before the others came
         fail(name + "was never told");
       }
     }
@@ -415,8 +415,8 @@ bool run(std::uint64_t seed, Tally& tally, bool verbose) {
     const auto take_part = [&](int rank) {
       return Participant(trial, rank, job).take_part().to_text();
     };
-    // Threads read each other's registered memory where it is, and a rank that gets an error may
-    // free it before the others have got theirs.
+    // Threads read each other's registered memory directly, and a rank that gets an error may free
+    // its memory before the others have got theirs.
     const auto texts = trial.has_registered_memory()
                            ? comm::testing::as_processes(trial.ranks, take_part)
                            : comm::testing::as_threads(trial.ranks, take_part);
@@ -445,9 +445,9 @@ bool run(std::uint64_t seed, Tally& tally, bool verbose) {
 
 int run_all(std::uint64_t seed, long count, int jobs, bool verbose) {
   Tally all;
-  // Worlds wait most of the time, so that several processes share a core.
+  // Worlds wait most of the time, so several processes share a core.
   const auto counted = comm::testing::as_processes(jobs, [&](int job) {
-    // Memory that the kernel has not to clear again for each trial.
+    // Reuses memory, so that the kernel need not clear pages for each trial.
     ::mallopt(M_ARENA_MAX, 1);
     ::mallopt(M_MMAP_THRESHOLD, 1 << 28);
     ::mallopt(M_TRIM_THRESHOLD, 1 << 28);

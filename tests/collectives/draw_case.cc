@@ -5,7 +5,7 @@
 namespace unisono::testing {
 namespace {
 
-// Bytes of the whole vector: mostly few, seldom a MiB.
+// Returns the bytes of the whole vector: mostly few, rarely a MiB.
 std::size_t draw_bytes(Draw& draw) {
   const std::size_t largest = draw.one_in(40) ? 20 : draw.one_in(6) ? 15 : 10;
   const std::size_t bits = draw.below(largest + 1);

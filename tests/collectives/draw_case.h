@@ -11,7 +11,7 @@
 
 namespace unisono::testing {
 
-// The same numbers on every rank and machine.
+// Draws the same numbers on every rank and machine.
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : state_(seed) {}
@@ -29,9 +29,9 @@ class Draw {
 };
 
 Case draw_case(Draw& draw, int ranks);
-// The algorithms that serve the case, by name.
+// Returns the names of the algorithms that support the case.
 std::vector<std::string> algorithms_for(const Case& one);
-// Draws what each rank may choose on its own: where its buffers are, and how it makes the call.
+// Draws each rank's own choices: the places of its buffers, and the form of the call.
 void draw_own_matter(Draw& draw, Case& one);
 
 }  // namespace unisono::testing

@@ -1,5 +1,5 @@
-// Collectives of f32 with a max_error, over real connections: each value is rounded once, and those
-// that all ranks get are the same bits everywhere.
+// Collectives of f32 with a max_error, over real connections: each value is rounded once, and
+// results for all ranks have the same bits everywhere.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -37,14 +37,14 @@ constexpr Collective kOthers[] = {
     Collective::broadcast,  Collective::reduce,         Collective::scatter,   Collective::gather,
     Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all};
 
-// As many elements as the longer of the two buffers of any rank.
+// Returns the number of elements of the longest buffer of any rank.
 std::size_t longest(const Case& one) {
   const bool whole =
       one.collective == Collective::broadcast || one.collective == Collective::reduce;
   return whole ? one.count : one.count * one.ranks();
 }
 
-// By the definition of the codes (base/move_code.h), one element after the other.
+// Computes the codes element by element, from their definition (base/move_code.h).
 std::uint16_t bf16_bits(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
@@ -70,7 +70,7 @@ Floats rounded(double max_error, Floats values) {
   return values;
 }
 
-// Part `part` of what rank `from` gives; the whole where the collective has no parts.
+// Returns part `part` of the input of rank `from`; all of it if the collective has no parts.
 Floats given(const Case& one, std::size_t from, std::size_t part) {
   const Floats all = draw(static_cast<int>(from), longest(one));
   const auto first = all.begin() + static_cast<std::ptrdiff_t>(part * one.count);
@@ -86,7 +86,7 @@ void append(Floats& all, const Floats& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-// In the order of the ranks.
+// In rank order.
 Floats sum_at(const Case& one, std::size_t rank, std::size_t part) {
   Floats sum;
   for (std::size_t from = 0; from < one.ranks(); ++from) {
@@ -204,7 +204,8 @@ TEST(EncodedCollectives, MakeWhatTheirDefinitionSays) {
   }
 }
 
-// Root mean square of the error over that of the exact result, of what all ranks get.
+// Returns the root mean square of the error divided by that of the exact result, over results for
+// all ranks.
 double error_of(const Case& one, const std::vector<std::string>& results) {
   Case exact = one;
   exact.hosts.assign(one.ranks(), 0);
@@ -243,8 +244,8 @@ TEST(EncodedCollectives, AreWithinTheMaxErrorByWhicheverAlgorithmIsFastest) {
   }
 }
 
-// The errors with eight hosts: one rounding of each value that is only moved; sums have rounded
-// terms except their own.
+// The errors with eight hosts: each value that is only moved is rounded once; in a sum, all terms
+// except the rank's own are rounded.
 TEST(EncodedCollectives, ErrorTableOfEightHosts) {
   const std::map<Collective, std::pair<double, double>> table = {
       {Collective::broadcast, {0.0054, 0.0017}},      {Collective::all_gather, {0.0054, 0.0017}},

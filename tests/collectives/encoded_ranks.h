@@ -1,4 +1,4 @@
-// Ranks on several hosts, for calls that bear an error: numbers that they sum, and what they say.
+// Ranks on several hosts, for calls with a max_error: their inputs, and their reports.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace unisono::testing {
 
 using Floats = std::vector<float>;
-using Hosts = std::vector<int>;  // one for each rank
+using Hosts = std::vector<int>;  // by rank
 
 inline Hosts one_each(int ranks) {
   Hosts hosts;

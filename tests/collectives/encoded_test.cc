@@ -1,5 +1,5 @@
 // all_reduce with a max_error, over real connections: the error, the same bits on all ranks, and
-// what is refused.
+// refused calls.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Call sum_of(const Floats& in, Floats& out, double max_error) {
           .max_error = max_error};
 }
 
-// Root mean square of the error over that of the result; of normal numbers.
+// Returns the root mean square of the error divided by that of the result; for normal numbers.
 double error_of(const std::string& bytes, int ranks, double factor = 1) {
   Floats result(bytes.size() / sizeof(float));
   std::memcpy(result.data(), bytes.data(), bytes.size());
@@ -62,7 +62,7 @@ TEST(Encoded, ErrorsAreWithinTheMaxErrorAndAllRanksHaveTheSameBits) {
       expect_same(results, what);
       const double error = error_of(results.front(), ranks);
       EXPECT_LE(error, max_error) << what;
-      EXPECT_EQ(error > 1e-3, several) << what;  // something was encoded, or nothing
+      EXPECT_EQ(error > 1e-3, several) << what;  // encoded if and only if several hosts
     }
   }
 }
@@ -78,7 +78,7 @@ TEST(Encoded, ErrorTableOfEightHosts) {
   }
 }
 
-// In place and not, short ones and none at all; sums, averages and multiples.
+// In place or not, short and empty vectors; sums, averages and multiples.
 TEST(Encoded, AnyCountAndEverySum) {
   for (const Hosts& hosts : {Hosts{0, 1}, Hosts{0, 1, 2}, Hosts{0, 0, 1, 1}}) {
     const auto ranks = static_cast<int>(hosts.size());
@@ -248,7 +248,7 @@ TEST(Encoded, CallsInheritTheMaxErrorOfTheirCommunicatorAndMaySayAnother) {
   EXPECT_LT(error_of(results.front().substr(2 * each), 3), 1e-6);
 }
 
-// The communicator's default is ignored if a call cannot keep to it.
+// The communicator's default is ignored if a call cannot meet it.
 TEST(Encoded, CallsThatCannotKeepToTheMaxErrorOfTheirCommunicatorStayExact) {
   const auto results = on_hosts(
       {0, 1, 2},
@@ -292,12 +292,12 @@ TEST(Encoded, CallsThatCannotKeepToTheMaxErrorOfTheirCommunicatorStayExact) {
   expect_same(results, "exact ones");
   EXPECT_EQ(results.front(),
             "encoded encoded exact "      // sum, avg, max
-            "exact exact exact encoded "  // of the algorithms, flat can be encoded
-            "exact exact exact "          // of f32 alone
+            "exact exact exact encoded "  // of these algorithms, only flat can be encoded
+            "exact exact exact "          // only f32
             "encoded exact ");            // from 16 KiB on
 }
 
-// Slices of a long call that helper threads move must not ask the communicator again.
+// Slices of a long call that helper threads move must not query the communicator again.
 TEST(Encoded, AReproducibleSumStaysExactWhereHelpersMoveIt) {
   ConnectOptions options = that_ask(1e-2, "all_reduce=reproducible");
   const auto sum_with = [&](double max_error, int threads) {
@@ -332,7 +332,7 @@ TEST(Encoded, TeamsStayExact) {
   const auto results = on_hosts(
       {0, 1},
       [](Communicator& comm) {
-        const Floats in = draw(comm.rank(), 100'000);  // long enough for an algorithm that could
+        const Floats in = draw(comm.rank(), 100'000);  // long enough to encode
         Floats out(in.size());
         Team team(comm, 1);
         team.run(0, sum_of(in, out));

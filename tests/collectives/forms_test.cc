@@ -47,7 +47,7 @@ class Forms : public ::testing::TestWithParam<Ranks> {
 INSTANTIATE_TEST_SUITE_P(On, Forms, ::testing::Values(Ranks::processes, Ranks::threads),
                          [](const auto& kind) { return to_string(kind.param); });
 
-// The sum of the old ranks of a group's members, computed by the group.
+// Returns the sum of the old ranks of a group's members, computed by the group.
 int sum_over(Communicator& group, int value) {
   std::vector<int> data = {value};
   group.all_reduce(std::span(data), sum);
@@ -100,7 +100,7 @@ TEST_P(Forms, SixtyFourGroups) {
   });
 }
 
-// Together their idle lanes would keep more slots than a rank has.
+// Together, their idle lanes would keep more slots than a rank has.
 TEST_P(Forms, ManyGroupsShareTheSlotsOfARank) {
   run(3, [](Communicator& comm) {
     std::vector<Communicator> groups;
@@ -231,7 +231,7 @@ TEST_P(Forms, APlanOutlivesTheListsItWasMadeOf) {
   });
 }
 
-// More announcements than a socket holds, while the peer listens to none of them.
+// More announcements than fit into a socket, while the peer reads none of them.
 TEST_P(Forms, ManyRegionsComeAndGo) {
   run(2, [](Communicator& comm) {
     std::string wrong;
@@ -306,7 +306,7 @@ TEST_P(Forms, ExchangeOfAnyLength) {
     const int before = (comm.rank() + 2) % 3;
     for (const std::size_t count : {std::size_t{0}, std::size_t{10}, std::size_t{50'000},
                                     std::size_t{262'144}, std::size_t{2'300'001}}) {
-      // Often enough that a writer looks how far its readers are.
+      // Often enough that a writer checks the progress of its readers.
       for (int turn = 0; turn < (count == 262'144 ? 20 : 2); ++turn) {
         const std::vector<int> mine = sequence(comm.rank() + turn, count);
         std::vector<int> theirs(count);
@@ -321,8 +321,8 @@ TEST_P(Forms, ExchangeOfAnyLength) {
   });
 }
 
-// Sends `count` bytes to `next`, receives them from `before` into a buffer with `spare` bytes more,
-// through every form, and returns the name of each form that does not give length and content.
+// Sends `count` bytes to `next`, receives them from `before` into a buffer with `spare` more bytes,
+// through every form. Returns the names of the forms that give a wrong length or content.
 std::string into_larger_buffer(Communicator& comm, std::size_t count, std::size_t spare, int next,
                                int before) {
   using Bytes = std::vector<unsigned char>;
@@ -404,7 +404,7 @@ TEST_P(Forms, TypedMessages) {
     std::vector<long long> long_ones = {1LL << 40, comm.rank()};
     comm.all_reduce(long_ones, sum);
     wrong += wrong_unless(long_ones[0] == 2LL << 40 && long_ones[1] == 1, "long long");
-    // Three bytes are no whole number of ints: an error of this rank alone.
+    // Three bytes are not a whole number of ints: this rank alone gets an error.
     Request odd = comm.send_async("abc", 3, peer, 1);
     try {
       std::vector<int> ints(2);
@@ -419,7 +419,7 @@ TEST_P(Forms, TypedMessages) {
   });
 }
 
-// A long virtual range over few real pages.
+// A long virtual range over a few physical pages.
 class Sparse {
  public:
   explicit Sparse(std::size_t bytes) : bytes_((bytes + kPiece - 1) / kPiece * kPiece) {
@@ -433,7 +433,7 @@ class Sparse {
       ::mmap(base_ + at, kPiece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, piece.get(), 0);
     }
     ::mmap(base_ + bytes_ - kPiece, kPiece, PROT_READ | PROT_WRITE,
-           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);  // the end has pages of its own
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);  // the end has its own pages
   }
   Sparse(const Sparse&) = delete;
   Sparse& operator=(const Sparse&) = delete;
@@ -490,7 +490,7 @@ TEST(Timeout, NamesTheRankThatHasNotCome) {
   }
 }
 
-// The peers that hear of it may change memory that this rank still reads.
+// Peers that get the error may change memory that this rank still reads.
 std::string abort_in_the_last_step(Communicator& comm, bool async) {
   const auto abort_and_add = [](void* inout, const void* in, std::size_t count, void* context) {
     static_cast<Communicator*>(context)->abort("while it is reduced");
@@ -528,7 +528,7 @@ double as_number(T narrow) {
   return to_float(narrow);
 }
 
-// By every algorithm, in each reduction: the sum of so large numbers does not fit in their type.
+// With every algorithm and each reduction: the sum of such large numbers exceeds their type.
 template <typename T>
 std::string wrong_averages(Communicator& comm, T value) {
   std::string wrong;
@@ -601,7 +601,7 @@ std::string wrong_compositions(Communicator& comm, const Algorithm& algorithm, s
             .dtype = Dtype::u64,
             .reduction = Reduction::custom({.combine = compose}),
             .algorithm = algorithm.name});
-  // No identity of the function is known, so exclusive_scan leaves rank 0's output as it is.
+  // The function has no known identity, so exclusive_scan leaves rank 0's output unchanged.
   const int terms = comm.rank() + (algorithm.collective == Collective::scan ? 1 : 0);
   std::uint64_t expected = terms == 0 ? kUnchanged : mine(0);
   for (int rank = 1; rank < terms; ++rank) {
@@ -630,7 +630,7 @@ TEST_P(Forms, ScansOfAFunctionThatDoesNotCommute) {
 TEST_P(Forms, ScansHaveTypedForms) {
   run(3, [](Communicator& comm) {
     const auto rank = static_cast<std::size_t>(comm.rank());
-    const std::vector<std::int64_t> tokens = {10, 20, 30};  // of each rank
+    const std::vector<std::int64_t> tokens = {10, 20, 30};  // by rank
     std::array<std::int64_t, 1> first = {tokens[rank]};
     std::array<std::int64_t, 1> end = {-1};
     comm.scan(std::span(tokens).subspan(rank, 1), end, sum);
@@ -677,7 +677,7 @@ TEST(SendTimeout, SaysThatTheBytesWaitForTheirReceiver) {
   }
 }
 
-// Each row of "what is compared" (docs/reliability.md) that says no.
+// Each row of "what is compared" (docs/reliability.md) with the answer no.
 TEST_P(Forms, RanksMayDifferInWhatIsTheirOwnMatter) {
   run(3, [](Communicator& comm) {
     const auto me = static_cast<std::size_t>(comm.rank());
@@ -698,7 +698,7 @@ TEST_P(Forms, RanksMayDifferInWhatIsTheirOwnMatter) {
               .dtype = Dtype::f32,
               .timeout_ms = me == 0 ? 50'000 : -1});
     wrong += wrong_unless((me == 0 ? in[1] : out[1]) == 6, "sum");
-    // The places of the parts of a v-form.
+    // The positions of the parts of a v-form.
     const std::vector<std::size_t> counts = {1, 1, 1};
     const std::vector<std::size_t> displs =
         me == 1 ? std::vector<std::size_t>{4, 2, 0} : std::vector<std::size_t>{0, 1, 2};
@@ -711,7 +711,7 @@ TEST_P(Forms, RanksMayDifferInWhatIsTheirOwnMatter) {
               .counts = counts,
               .displs = displs});
     wrong += wrong_unless(all[displs[2]] == 3 && all[displs[0]] == 1, "parts");
-    // The function of an operation, which is another one in each process.
+    // The function of an operation, which has another address in each process.
     int context = comm.rank();
     const auto add = [](void* inout, const void* one, std::size_t count, void*) {
       for (std::size_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// The values of the reference: inputs, sums, and how far a result may be from them.
+// The values of the reference: inputs, sums, and the permitted errors of results.
 #include "oracle.h"
 
 #include <algorithm>
@@ -50,8 +50,8 @@ double decode(Dtype dtype, std::uint64_t bits) {
   return negative ? -size : size;
 }
 
-// The nearest value of a narrow format, ties to the even bits: found by bisection, because the bits
-// of positive floats are in the order of their values.
+// Returns the nearest value of a narrow format, ties to even. It is found by bisection, because the
+// bits of positive floats are ordered like their values.
 std::uint64_t nearest(Dtype dtype, double value) {
   const FloatFormat format = format_of(dtype);
   const int width = format.exponent_bits + format.mantissa_bits;
@@ -177,7 +177,7 @@ std::uint64_t identity_bits(Dtype dtype, ReduceOp op) {
     const FloatFormat format = format_of(dtype);
     const auto bias = (std::uint64_t{1} << (format.exponent_bits - 1)) - 1;
     one = bias << format.mantissa_bits;
-    // Infinity, or the greatest number of the format that has none.
+    // Infinity, or the greatest number of a format without infinity.
     greatest = dtype == Dtype::f8e4m3 ? 0x7e : (2 * bias + 1) << format.mantissa_bits;
     least = sign | greatest;
   }
@@ -200,7 +200,7 @@ struct FloatResult {
   double value = 0;  // in double
   double bound = 0;
   bool exact = false;
-  std::uint64_t bits = 0;  // where it is exact
+  std::uint64_t bits = 0;  // if it is exact
 };
 
 template <typename Accumulator>

@@ -1,4 +1,4 @@
-// An independent reference: what every rank must hold after a collective, in plain scalar code.
+// An independent reference: the required results of every collective, in plain scalar code.
 //
 // Inputs are a function of (seed, rank, index). Integers, minima and maxima are exact. A float
 // result may differ from the sum (product) in double by (n + 1) roundings of its format, relative
@@ -21,9 +21,9 @@ namespace unisono::testing {
 struct Origin {
   enum class Kind : std::uint8_t { untouched, copy, reduction };
   Kind kind = Kind::untouched;
-  int rank = 0;           // copy: whose input
-  int terms = 0;          // reduction: the ranks from 0 on whose inputs it has
-  std::size_t index = 0;  // in the input buffer, or of all inputs for a reduction
+  int rank = 0;           // copy: the rank whose input it is
+  int terms = 0;          // reduction: it contains the inputs of ranks 0 to terms-1
+  std::size_t index = 0;  // in the input buffer, or for a reduction in all inputs
 };
 
 // The shapes of one rank's call. Buffers are as long as their last used element.
@@ -31,8 +31,8 @@ struct Shape {
   std::size_t in = 0;
   std::size_t out = 0;
   std::vector<std::size_t> counts, displs, recv_counts, recv_displs;  // as in Call
-  std::vector<Origin> origins;                                        // [element of the output]
-  std::size_t own_offset = 0;  // in place: of the smaller buffer in the larger one
+  std::vector<Origin> origins;                                        // by element of the output
+  std::size_t own_offset = 0;  // in place: offset of the smaller buffer in the larger one
 };
 Shape shape_of(const Case& test_case, int rank);
 
@@ -40,12 +40,12 @@ constexpr double kPremulInteger = 3.0;
 constexpr double kPremulFloat = 0.5;
 double premul_factor(Dtype dtype);
 
-// The bits of one input element.
+// Returns the bits of one input element.
 std::uint64_t input_bits(const Case& test_case, int rank, std::size_t index);
-// Empty if `got` is what element `origin` must hold, else what is wrong.
+// Returns an empty text if `got` is the required value of `origin`, otherwise the mistake.
 std::string check_element(const Case& test_case, const Origin& origin, std::uint64_t got);
 
-// A hash for everything that follows from a seed.
+// A hash for everything that a seed determines.
 constexpr std::uint64_t scramble(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15U;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;

@@ -1,4 +1,4 @@
-// The shapes of the reference: what lies where, for each collective and rank.
+// The shapes of the reference: the position of each part, for each collective and rank.
 #include <algorithm>
 
 #include "oracle.h"
@@ -115,7 +115,7 @@ void shape_parts(const Case& one, int rank, Shape& shape) {
   }
 }
 
-// Returns what `from` sends to each rank.
+// Returns the number of elements that `from` sends to each rank.
 std::vector<std::size_t> row_of(const Case& one, int from) {
   std::vector<std::size_t> row;
   for (int to = 0; to < one.ranks; ++to) {

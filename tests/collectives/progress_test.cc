@@ -1,5 +1,5 @@
 // Progress while no thread waits: one progress thread for all groups, notification of an end,
-// deadlines; receives from any rank, and groups that only their members make.
+// deadlines. Receives from any rank, and groups that only their members create.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -99,7 +99,7 @@ TEST(Progress, AnEndMayStartAnOperation) {
   }));
 }
 
-// Callbacks must not throw; here an exception simulates a lack of memory while a thread waits.
+// Callbacks must not throw; here an exception simulates a failed allocation while a thread waits.
 TEST(Progress, GoesOnAfterAWaitThatThrew) {
   expect_silence(on_ranks(Ranks::threads, 2, [](Communicator& comm) {
     std::vector<float> data(100'000, 1.0F);
@@ -112,7 +112,7 @@ TEST(Progress, GoesOnAfterAWaitThatThrew) {
       comes_true([&] { return goes_on.load(); });
     });
     std::string wrong = wrong_unless(comes_true([&] { return stopped.load(); }), "never told");
-    // The progress thread is in there now, so that it is the waiting thread that throws.
+    // The progress thread is blocked in its callback now, so the waiting thread throws.
     Request second = group.all_reduce_async(std::span(data), sum);
     second.on_done([](const Error*) { throw std::bad_alloc(); });
     bool threw = false;
@@ -232,7 +232,7 @@ TEST(Subgroup, OnlyItsMembersMakeIt) {
       single.all_reduce(std::span(data), sum);
       wrong += wrong_unless(single.size() == 1 && data[0] == 4, "single");
     } else {
-      const int others[] = {0, 2};  // none of theirs: the same number is another group
+      const int others[] = {0, 2};  // a group of other ranks: the same number is another group
       Communicator pair = comm.subgroup(others, 5);
       std::vector<int> data = {comm.rank()};
       pair.all_reduce(std::span(data), sum);
@@ -243,7 +243,7 @@ TEST(Subgroup, OnlyItsMembersMakeIt) {
   }));
 }
 
-// Ranks that name others, or another order, each with a head start; rank 2 may only wait.
+// Ranks that list other ranks, or another order, each with a head start; rank 2 may only wait.
 struct Disagreement {
   std::vector<int> lists[3];
   const char* told[2];
@@ -297,7 +297,7 @@ TEST(Subgroup, RefusesMistakes) {
   }));
 }
 
-// Also where the others name the same ranks, so that no list differs.
+// Even if the other ranks list the same members, so that no list differs.
 TEST(Subgroup, AnIdThatALivingGroupHasIsRefused) {
   expect_silence(on_ranks(Ranks::processes, 2, [](Communicator& comm) {
     const int members[] = {0, 1};
@@ -312,8 +312,8 @@ TEST(Subgroup, AnIdThatALivingGroupHasIsRefused) {
       wrong += wrong_unless(
           error.code() == ErrorCode::usage && text.find("subgroup 7") != std::string::npos, text);
     }
-    first->barrier();                                     // goes on
-    Communicator of_first = first->subgroup(members, 7);  // of another communicator
+    first->barrier();                                     // continues
+    Communicator of_first = first->subgroup(members, 7);  // a group of another communicator
     of_first.barrier();
     comm.barrier();
     first.reset();
@@ -344,7 +344,7 @@ TEST(Subgroup, ManyTakeNeitherThreadsNorDescriptors) {
       groups.push_back(comm.subgroup(members, i));
     }
     comm.barrier();
-    // In another order on each rank, and all at once.
+    // Each rank uses another order, with all operations pending at once.
     for (std::size_t i = 0; i < 200; ++i) {
       const std::size_t which = comm.rank() == 0 ? i : 199 - i;
       requests.push_back(groups[which].all_reduce_async(std::span(data).subspan(which, 1), sum));

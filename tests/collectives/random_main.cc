@@ -38,7 +38,7 @@ std::string failure(const Communicator& communicator, const Case& one, const std
   return to_line(one) + "\n    rank " + std::to_string(communicator.rank()) + ": " + wrong + "\n";
 }
 
-// Several cases in flight on one communicator and on two others of the same ranks.
+// Several cases in progress on one communicator and on two others of the same ranks.
 std::string run_at_once(Communicator& communicator, std::vector<Communicator>& others,
                         const std::vector<Case>& cases) {
   std::vector<std::unique_ptr<CaseRun>> runs;

@@ -1,4 +1,4 @@
-// Runs a body on a number of ranks, as threads of this process or as processes of their own.
+// Runs a body on a number of ranks, as threads of this process or as separate processes.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace unisono::testing {
 
 enum class Ranks : std::uint8_t { threads, processes };
 
-// A rank says what went wrong, or nothing.
+// A rank returns its mistake, or an empty text.
 using RankBody = std::function<std::string(Communicator&)>;
 
 inline ConnectOptions test_options(int rank, int ranks, const std::string& job) {

@@ -1,4 +1,4 @@
-// `reproducible`: the same bits wherever the ranks are, and however long the vector is.
+// `reproducible`: the same bits for any placement of the ranks, and for any vector length.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,7 +31,7 @@ T stored(double number) {
     return to_f16(static_cast<float>(number));
   } else if constexpr (std::is_same_v<T, f8e4m3>) {
     return to_f8e4m3(
-        static_cast<float>(number / 64));  // so that sums neither overflow nor are all alike
+        static_cast<float>(number / 64));  // so that sums neither overflow nor are all equal
   } else if constexpr (std::is_same_v<T, f8e5m2>) {
     return to_f8e5m2(static_cast<float>(number / 64));
   } else {
@@ -71,7 +71,7 @@ void append_result(Communicator& communicator, Call call, std::string& bytes) {
   std::vector<T> in;
   in.reserve(sizes.in);
   for (std::size_t i = 0; i < sizes.in; ++i) {
-    // Products of larger ones would overflow.
+    // Products of larger numbers would overflow.
     const double number = value(rank, i);
     in.push_back(stored<T>(call.reduction.op == ReduceOp::prod ? 1 + number / 65536 : number));
   }
@@ -82,7 +82,7 @@ void append_result(Communicator& communicator, Call call, std::string& bytes) {
   bytes.append(reinterpret_cast<const char*>(out.data()), out.size() * sizeof(T));
 }
 
-// All results of one rank, one after the other.
+// Returns all results of one rank, one after the other.
 template <typename T>
 void append_results(Communicator& communicator, Dtype dtype, const std::string& per_call,
                     std::string& bytes) {
@@ -95,7 +95,7 @@ void append_results(Communicator& communicator, Dtype dtype, const std::string& 
   }
 }
 
-// The other operations, and types whose sums are kept in a wider one.
+// The other operations, and types that are summed in a wider type.
 template <typename T>
 void append_others(Communicator& communicator, Dtype dtype, const std::string& per_call,
                    std::string& bytes) {
@@ -128,7 +128,7 @@ void append_all(Communicator& communicator, const std::string& per_call, std::st
   append_others<f8e5m2>(communicator, Dtype::f8e5m2, per_call, bytes);
 }
 
-// Longer than what one processor's cache holds.
+// Longer than a processor's cache.
 void append_long(Communicator& communicator, const std::string& per_call, std::string& bytes) {
   for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter}) {
     append_result<float>(
@@ -170,7 +170,8 @@ std::vector<std::string> results(const Layout& layout, Ranks kind, Asked asked,
                                 : comm::testing::as_processes(layout.ranks, one);
 }
 
-// With 8 ranks at most 28 of them are on several hosts; the full form has all 105 of 14.
+// Up to 8 ranks have 36 layouts, 28 of them on several hosts; the full form has all 105 layouts of
+// up to 14 ranks.
 bool is_full() {
   return std::getenv("UNISONO_TEST_FULL") != nullptr;  // NOLINT(concurrency-mt-unsafe)
 }
@@ -196,8 +197,8 @@ TEST(Reproducible, IsTheSumInTheOrderOfTheRanks) {
       sum += static_cast<float>(value(rank, 0));
     }
     EXPECT_EQ(first, sum);
-    // An element is the same whatever the count: the first of the five counts is one element, the
-    // second five, and so on.
+    // The value of an element does not depend on the count. The first of the five counts is one
+    // element, the second five, and so on.
     std::size_t at = 0;
     for (const std::size_t count : {1U, 5U, 333U, 5000U, 70'000U}) {
       EXPECT_EQ(bytes.compare(at, sizeof(float), bytes, 0, sizeof(float)), 0) << count;

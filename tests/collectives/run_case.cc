@@ -51,7 +51,7 @@ CaseRun::CaseRun(const Case& one, int rank, Communicator* communicator)
   const std::size_t in_bytes = shape_.in * element_;
   const std::size_t out_bytes = shape_.out * element_;
   if (in_place_) {
-    // The smaller one is a part of the larger one; all_to_all and the vectors start together.
+    // The smaller buffer is a part of the larger one; all_to_all and the vectors start together.
     const std::size_t offset = shape_.own_offset * element_;
     const bool in_larger = one.collective == Collective::scatter ||
                            one.collective == Collective::scatter_v ||
@@ -126,7 +126,7 @@ std::string CaseRun::check_guards(const Memory& memory, const char* name) const 
   return "";
 }
 
-// Inputs must not change; in place, those that are no outputs must not.
+// Inputs must not change; in place, elements that are not outputs must not change.
 std::string CaseRun::check_input() const {
   for (std::size_t i = 0; i < shape_.in; ++i) {
     const std::byte* element = in_ + i * element_;

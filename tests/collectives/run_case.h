@@ -11,22 +11,22 @@
 
 namespace unisono::testing {
 
-// A rank's buffers for one case, filled, with guards around them, and the call on them. Lives until
-// check().
+// A rank's buffers for one case, filled and surrounded by guards, and the call on them. It lives
+// until check().
 class CaseRun {
  public:
   CaseRun(Communicator& communicator, const Case& test_case)
       : CaseRun(test_case, communicator.rank(), &communicator) {}
-  // Without a communicator there is plain memory alone.
+  // Without a communicator, only plain memory is possible.
   CaseRun(const Case& test_case, int rank, Communicator* communicator);
   CaseRun(const CaseRun&) = delete;
   CaseRun& operator=(const CaseRun&) = delete;
 
   const Call& call() const { return call_; }
   bool in_place() const { return in_place_; }
-  // Empty, or what is wrong with the result, and where.
+  // Returns an empty text, or the mistake in the result and its place.
   std::string check() const;
-  // Overwrites what a caller may overwrite after the call.
+  // Overwrites the memory that a caller may overwrite after the call.
   void scribble();
 
  private:
@@ -57,7 +57,7 @@ class CaseRun {
 
 // Makes the call in one of its forms and waits until it is done.
 void make_call(Communicator& communicator, const Call& call, Form form);
-// The whole of it: fill, call in the case's form, check.
+// Runs the whole case: fill, call in the case's form, check.
 std::string run_case(Communicator& communicator, const Case& test_case);
 
 }  // namespace unisono::testing

@@ -1,5 +1,5 @@
-// Sums over a fixed tree of leaves, against an oracle that builds the tree in one process: the same
-// bits for any number of ranks, leaves on each and hosts.
+// Sums over a fixed tree of leaves, compared with an oracle that builds the tree in one process:
+// the same bits for any number of ranks, of leaves on each rank, and of hosts.
 #include "unisono/tree_sum.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ auto widen(T number) {
   }
 }
 
-// Elements whose sums depend on their order.
+// Elements whose sums depend on the order.
 template <typename T>
 T leaf_value(std::size_t leaf, std::size_t element) {
   const std::uint64_t bits =
@@ -84,7 +84,7 @@ bool same_bits(T a, T b) {
   return std::memcmp(&a, &b, sizeof(T)) == 0;
 }
 
-// "", or what differs.
+// Returns "", or the difference.
 template <typename T>
 std::string compare(const std::vector<T>& found, std::size_t leaves, std::size_t offset) {
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -100,7 +100,7 @@ std::string compare(const std::vector<T>& found, std::size_t leaves, std::size_t
 
 struct TreeCase {
   std::size_t count = 1;
-  std::vector<std::size_t> leaves;  // of each rank
+  std::vector<std::size_t> leaves;  // by rank
 };
 
 std::string text_of(const TreeCase& one) {
@@ -209,7 +209,7 @@ void expect_all_right(const std::vector<std::string>& said, const TreeLayout& la
   }
 }
 
-// The same 24 leaves, split between 1 to 8 ranks, equally and not.
+// The same 24 leaves, split equally and unequally between 1 to 8 ranks.
 TEST(TreeSum, HasTheSameBitsForAnyNumberOfRanks) {
   for (const TreeLayout& layout : tree_layouts()) {
     const auto ranks = static_cast<std::size_t>(layout.ranks);
@@ -274,8 +274,8 @@ TEST(TreeSum, HasTheBitsOfTheOracleInRandomCases) {
   }
 }
 
-// Leaves of any rank, in any order: rank r has every part but in reverse, and adds its last leaf
-// first.
+// Leaves in any order: the parts are dealt to the ranks in reverse order, and each rank adds its
+// last leaf first.
 TEST(TreeSum, TakesLeavesAndRanksInAnyOrder) {
   constexpr std::size_t kCount = 37;
   constexpr std::size_t kLeaves = 11;
@@ -298,7 +298,7 @@ TEST(TreeSum, TakesLeavesAndRanksInAnyOrder) {
   }
 }
 
-// Over rows and then over columns of a grid of ranks, as replicas of a sharded state are summed.
+// Over the rows and then the columns of a grid of ranks, as replicas of a sharded state are summed.
 TEST(TreeSum, SumsFurtherOverAnotherCommunicator) {
   constexpr std::size_t kCount = 24;
   for (const std::size_t all : {8U, 12U, 7U}) {
@@ -353,7 +353,7 @@ TEST(TreeOrderCalls, HaveTheBitsOfTheOracleByOptionAndByCall) {
   }
 }
 
-// The communicator's max_error would let this algorithm round between two hosts.
+// With the communicator's max_error, this algorithm could round between two hosts.
 TEST(TreeOrderCalls, StayExactWhereTheCommunicatorHasAnMaxError) {
   const TreeLayout layout{.ranks = 2, .ranks_per_host = 1};
   expect_all_right(on_layout(layout, "tree_order", 0.01,
@@ -373,7 +373,7 @@ std::string error_of(const std::function<void()>& body) {
   return "";
 }
 
-// The nodes of a rank's leaves, each added as one sum, in an order that is not theirs.
+// The nodes of a rank's leaves, each added as one sum, in another order.
 TEST(TreeSum, TakesNodesInAnyOrder) {
   constexpr std::size_t kCount = 3;
   for (std::size_t leaves = 1; leaves <= 24; ++leaves) {

@@ -1,4 +1,4 @@
-// Schedules from files in the place of an algorithm: what runs, and what is refused.
+// Schedules from files instead of an algorithm: accepted and refused ones.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kRanks = 3;
 
-// A broadcast down the line 0 -> 1 -> 2, as no algorithm of the catalogue has it in this form.
+// A broadcast along the line 0 -> 1 -> 2, which no algorithm of the catalogue has in this form.
 constexpr const char* kLine =
     R"({"format": "unisono.schedule/1", "collective": "broadcast", "algorithm": "line",
         "ranks": 3, "root": 0, "chunks": 1, "steps": 2,
@@ -38,7 +38,7 @@ class UserSchedule : public ::testing::TestWithParam<Ranks> {
     return path;
   }
 
-  // The line with one part of its text replaced.
+  // Returns the line with one part of its text replaced.
   std::string write_with(const std::string& name, const std::string& from,
                          const std::string& to) const {
     std::string text = kLine;
@@ -126,14 +126,14 @@ TEST_P(UserSchedule, RefusesWhatIsNotRight) {
   });
 }
 
-// Both files are right and have the same name, so only what is in them tells them apart.
+// Both files are valid and have the same name, so only their contents differ.
 TEST_P(UserSchedule, RanksWithOtherFilesAreTold) {
   std::filesystem::create_directories(folder_ / "other");
   const std::string other = write_with("other/line.json", "\"line\"", "\"Line\"");
   run([&](Communicator& comm) {
     std::vector<int> data(4);
     std::string text = refused(comm, broadcast_of(data, comm.rank() == 1 ? other : line_));
-    if (comm.rank() == 0) {  // has only sent: it is told by its next call
+    if (comm.rank() == 0) {  // it has only sent: its next call reports the mismatch
       text += refused(comm, {.collective = Collective::barrier});
     }
     return lacks(text, "mismatch");

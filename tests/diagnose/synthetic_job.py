@@ -42,13 +42,13 @@ class Job:
         self.per_host = per_host or rng.choice((2, 4, 8))
         self.n = self.hosts * self.per_host
         self.keep = keep
-        self.factor = factor  # by how much the slow rank computes longer
+        self.factor = factor  # the slow rank's compute time, as a factor
         self.steps = steps or (rng.randint(8, 12) if kind in STUCK else rng.randint(30, 40))
         self.layers = rng.randint(2, 5)
         self.scale = rng.uniform(0.02, 0.1)  # seconds of compute per layer
         self.host_cost = rng.uniform(0.0001, 0.0003)
         self.same_names = rng.random() < 0.5  # one name for all groups of an axis, as meshes have
-        self.offset = [rng.uniform(-0.05, 0.05) for _ in range(self.hosts)]  # of each host's clock
+        self.offset = [rng.uniform(-0.05, 0.05) for _ in range(self.hosts)]  # of each clock
         self.poll = [POLL_S * rng.uniform(1.001, 1.02) for _ in range(self.n)]
         self.phase = [rng.uniform(0, POLL_S) for _ in range(self.n)]
         self.groups = {}  # members -> (name, desc)
@@ -64,7 +64,7 @@ class Job:
                 self.groups.setdefault(members, (str(1 + (axis == "dp")) if self.same_names else str(count), f"mesh_{axis}"))
                 count += 1
         self.dead = {}  # rank -> (step, place) at which it stops
-        self.absent = set()  # ranks without a file
+        self.absent = set()  # ranks that leave no file
         self.culprits = []
         self.entries = [[] for _ in range(self.n)]
         self.seq = {}
@@ -100,7 +100,7 @@ class Job:
         self.tokens = None
         step_s = sum(op.compute + op.moving for op in program)
         if kind in ("gone", "never called"):
-            # A whole host can go at once.
+            # A whole host can die at once.
             self.culprits = [x]
             if kind == "gone" and rng.random() < 0.3 and self.hosts > 2:
                 self.culprits = list(self.axes["tp"][x // self.per_host])
@@ -177,7 +177,7 @@ class Job:
         if self.kind in ("other call", "other sizes"):
             groups = self.axes[op.axis]
             mine = next(group for group in groups if x in group)
-            if len(mine) < 3:  # nobody can say which of two is wrong
+            if len(mine) < 3:  # with two ranks, the wrong one cannot be determined
                 self.culprits = list(mine)
             else:
                 self.culprits = [x]
@@ -254,7 +254,7 @@ class Job:
                 self.host[rank] = max(self.host[rank], self.gpu[rank])
 
     def issue_in_order(self, pairs):
-        """Each rank issues its calls; those that all members reach first in their queue would end: none does."""
+        """Issues each rank's calls. Calls that all members reach first in their queues would end, but none does."""
         for rank, calls in enumerate(pairs):
             for group, op in calls:
                 if self.host[rank] == NEVER:
@@ -304,7 +304,7 @@ class Job:
         return int((1.79e9 + seconds + self.offset[rank // self.per_host]) * 1e9)
 
     def seen(self, rank, seconds):
-        """When the watchdog saw it."""
+        """Returns the time at which the watchdog noticed the event."""
         if seconds == NEVER:
             return NEVER
         poll = self.poll[rank]

@@ -18,7 +18,7 @@ import synthetic_job  # noqa: E402
 
 
 def formats_of(kind, seed):
-    """Which format a seed has: the log has no times, and a missing log says nothing of its rank."""
+    """Returns the format of a seed: the log has no times, and a missing log gives no information about its rank."""
     if kind in ("other call", "other sizes", "other order", "deadlock") and seed % 4 == 3:
         return "nccl"
     return ("json", "pickle", "json")[seed % 3]

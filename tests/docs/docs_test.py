@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the documents to the program: docs_test.py CHECK --source ... says what is wrong.
+"""Compares the documents with the program: docs_test.py CHECK --source ... prints the differences.
 
   programs   every C and C++ block with a main() builds, and runs right on two ranks
   output     a block that begins with "$ unisono ..." shows what that command prints (--update writes it)
@@ -8,7 +8,7 @@
   commands   every `unisono VERB --option` in a shell block exists
   recipes    the commands of the guides run as they are written, on stand-ins for programs and hosts; needs root
   tests      every test that docs/reliability.md names exists
-  openings   no sentence begins with "Of", or with a "who" or "what" that is not a question: such sentences were stumbled over
+  openings   no sentence begins with "Of", or with a "who" or "what" that is not a question: such sentences are hard to read
   pictures   docs/images shows what the program's schedules do (--update draws it)
   twins      x.zh.md has the blocks, the words of code and the links of x.md, and leads to Chinese where there is some
 """
@@ -28,7 +28,7 @@ def documents(source):
 
 
 def blocks(path):
-    """(language, text, line) of each fenced block."""
+    """Yields (language, text, line) of each fenced block."""
     found = re.finditer(r"^```(\w*)\n(.*?)^```$", path.read_text(), re.DOTALL | re.MULTILINE)
     for match in found:
         yield match.group(1), match.group(2), path.read_text()[:match.start()].count("\n") + 1
@@ -43,12 +43,12 @@ def all_blocks(source):
 def clean_environment(library):
     kept = {name: value for name, value in os.environ.items() if not name.startswith("UNISONO_")}
     kept["LD_LIBRARY_PATH"] = str(library.parent)
-    kept["XDG_CONFIG_HOME"] = str(library.parent / "absent")  # nothing that was tuned here
+    kept["XDG_CONFIG_HOME"] = str(library.parent / "absent")  # no profile of this machine
     return kept
 
 
 def libraries(first):
-    """libunisono, and those that link to it."""
+    """Returns libunisono and the libraries that link to it."""
     return [str(first), *(str(first.with_name(first.name.replace("libunisono", f"libunisono_{name}")))
                           for name in ("parallel", "device", "lab"))]
 
@@ -166,21 +166,21 @@ def commands(options):
         yield f"only {count} commands were found"
 
 
-# Blocks of the guides that are not run here, by a word in them: what they need.
+# Blocks of the guides that are not run here, by a word in them, with their requirements.
 NOT_RUN = {
     "cmake ": "a build", "make ": "a build", "scripts/": "a build", "pip ": "a build", "apt-get ": "packages", "podman ": "a container", "build/venv": "PyTorch", "bench/": "a build",
     "pkg-config": "an installation", "unisono tune": "minutes", "UNISONO_NETWORK=ucx": "UCX",
     "nccl_trace_rank_": "dumps of a job", "vllm serve": "vLLM", "unisono.vllm serve": "vLLM",
 }
-# Replacements in a guide's commands: fewer ranks, fewer tries; a rank that --chaos kills may end
-# the job.
+# Replacements in a guide's commands: fewer ranks and fewer attempts; a rank that --chaos kills may
+# end the job.
 STAND_INS = [(r"(node\d):\d+", r"\1:1"), (r"seq 20", "seq 1"), (r"^(.*--chaos.*?[^|])( *#.*)?$", r"\1 || true\2"),
              (r"unisono (view|learn)\b", r"unisono \1 --no-open"), (r" --serve \S+", ""), (r"\$TOKEN", "0123456789abcdef"),
              (r"-e 64M\b", "-e 1K"), (r"--metrics \d+", "--metrics -"),
              (r"^(.*llm --model \S+)(?=.* --prompt)", r"\1 --tokens 4"),
              (r"( \./app) +# on 10\.0\.0\.1$", r"\1 &"), (r"( \./app) +# on any other$", r"\1; wait $!")]
-# Both hosts of the guides, and this one, are the loopback device of a network of the test's own.
-# Other jobs of this machine are not seen there.
+# Both hosts of the guides and this host are the loopback device of a separate network namespace, in
+# which other jobs of this machine are invisible.
 HOSTS = """
 mount --bind {hosts} /etc/hosts
 mount -t tmpfs none /dev/shm
@@ -194,13 +194,13 @@ cd {folder}
 APP = """#!/bin/sh
 exec unisono bench all_reduce -b 8 -e 8 --time-per-row 1ms
 """
-# A file of the reader, and what it is here: a file of the repository, or of its tests.
+# Files of the reader, and the files of the repository or of its tests that replace them.
 FILES = {
     "all_reduce_perf.log": "tests/fuzz/seeds/benchmark_log/good_nccl_tests.log", "osu.txt": "tests/fuzz/seeds/benchmark_log/good_osu.txt",
     "measured.csv": "tests/data/nccl/measured.csv", "nccl.log": "tests/fuzz/seeds/imports/good_nccl.log",
     "step.json": "tests/fuzz/seeds/step/good_tensor_parallel.json", "theirs.csv": "tests/fuzz/seeds/pipeline/good_two_ranks.csv",
 }
-# Two ranks here, with the variables that a launcher gives them; its options stand before the program.
+# Starts two ranks with the variables of a launcher, whose options precede the program.
 LAUNCHER = """#!{python}
 import os, sys
 name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
@@ -225,7 +225,7 @@ words = [sys.executable] * is_python + words
 started = [os.spawnvpe(os.P_NOWAIT, words[0], words, os.environ | shared | {{rank: str(one)}}) for one in range(2)]
 sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(one, 0)[1]) for one in started))
 """
-# The words behind the host are what it is to run.
+# The words after the host are the command to run.
 SSH = """#!/bin/sh
 while [ "$1" = -o ]; do shift 2; done
 shift
@@ -255,7 +255,7 @@ def place_stand_ins(folder, options):
 
 
 def place_model(folder, options):
-    """A small model of random weights, and the program that runs it, where it has been built."""
+    """Places a small model with random weights, and the program that runs it; False if it was not built."""
     program = options.program.parents[2] / "examples/llm/llm"
     if not program.exists():
         return False
@@ -273,7 +273,7 @@ def place_model(folder, options):
 
 
 def trace_of(rank):
-    """What PyTorch's profiler leaves of two collectives on the CPU."""
+    """Returns the trace of PyTorch's profiler for two collectives on the CPU."""
     calls = [{"ph": "X", "cat": "user_annotation", "name": "gloo:all_reduce", "ts": 1000 * i, "dur": 200,
               "args": {"Input Dims": [[1000]], "Input type": ["float"]}} for i in range(2)]
     return {"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": calls}
@@ -341,7 +341,7 @@ def openings(options):
 
 
 def code_and_links(path):
-    """Blocks, words of code and linked files of a document; those of a twin count as the English ones."""
+    """Returns the blocks, code words and linked files of a document; links of a twin count as the English ones."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
     words = {" ".join(word.split()) for word in re.findall(r"`([^`]+)`", text)}
     links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text)}

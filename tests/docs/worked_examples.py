@@ -25,7 +25,7 @@ def check(text):
         if comment[1] == "let":
             for assignment in comment[2].split(";"):
                 name, _, value = assignment.partition("=")
-                names[name.strip()] = eval(value, names)  # the page is ours
+                names[name.strip()] = eval(value, names)  # the expressions come from our own page
             continue
         count += 1
         before = text[max(0, comment.start() - 40):comment.start()]
@@ -42,7 +42,7 @@ def check(text):
 
 
 def unnoticed(text):
-    """Lines of numbers that may be changed without a finding."""
+    """Yields a message for each number that can change without a finding."""
     for comment in COMMENT.finditer(text):
         if comment[1] == "=":
             start = max(0, comment.start() - 40)

@@ -20,7 +20,7 @@ void sum_all(Communicator& comm, std::size_t count, Reduction reduction = sum,
             .algorithm = algorithm});
 }
 
-// Rank 1 expects nothing of the broadcast, and finds its 8 bytes in the next operation.
+// Rank 1 expects no data from the broadcast, and finds its 8 bytes in the next operation.
 void leave_over(Communicator& comm, std::size_t next_count) {
   std::vector<std::uint8_t> data(comm.rank() == 0 ? 8 : 0);
   comm.broadcast(std::span(data), 0);
@@ -170,7 +170,7 @@ std::vector<Mistake> disagreement_mistakes() {
              }
              comm.barrier();
            }},
-      // Rank 1 expects nothing of the sum, and rank 0 waits for it there.
+      // Rank 1 expects no data for the sum, and rank 0 waits for it there.
       {.name = "disagree_then_recv",
        .make =
            [](Communicator& comm) {
@@ -182,7 +182,8 @@ std::vector<Mistake> disagreement_mistakes() {
                comm.recv(&next, sizeof(next), 0);
              }
            }},
-      // Rank 0 has left the group in which rank 1 waits for it, and waits for rank 1 in another.
+      // Rank 0 has left the group in which rank 1 waits for it, and waits for rank 1 in another
+      // group.
       {.name = "disagree_in_group_left",
        .ranks = 3,
        .make =

@@ -58,7 +58,7 @@ bool over_network() {
   return read_env("UNISONO_TEST_WORLD").has_value();
 }
 
-// Between hosts others are chosen.
+// Between hosts, other algorithms are chosen.
 std::string without_algorithms(const std::string& text) {
   return std::regex_replace(text, std::regex(" \\([a-z_]+\\)"), "");
 }

@@ -1,5 +1,5 @@
-// If each rank's result depends on all others, all ranks get the error of a disagreement in that
-// call: none returns. docs/reliability.md promises it.
+// If each rank's result depends on all ranks, all ranks get the error of a disagreement in that
+// call, and none returns. docs/reliability.md promises this.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -17,7 +17,7 @@ namespace {
 
 struct Case {
   Call call = {};
-  Call of_one = {};  // what the rank that disagrees calls
+  Call of_one = {};  // the call of the rank that disagrees
   int ranks = 2;
   int one = 0;
 };
@@ -62,7 +62,7 @@ Case draw(std::mt19937& random) {
   return drawn;
 }
 
-// "" where the call threw `mismatch`.
+// Empty if the call threw `mismatch`.
 std::string call_it(const Case& drawn, int rank, const std::string& job) {
   Communicator world =
       Communicator::connect(comm::testing::options_for(rank, drawn.ranks, job, 60'000));

@@ -1,4 +1,4 @@
-// The mistakes of users that the library must answer with a sentence.
+// User mistakes that the library must answer with an error text.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,15 @@
 namespace unisono::testing {
 
 struct Mistake {
-  std::string name;  // of the file with the expected text
+  std::string name;  // name of the file with the expected text
   int ranks = 2;
   std::function<void(Communicator&)> make;  // on every rank; a barrier follows
   int timeout_ms = 60'000;
   std::string algorithm = {};  // forced for the world
 };
 
-std::vector<Mistake> argument_mistakes();      // refused by the rank that makes them
-std::vector<Mistake> disagreement_mistakes();  // seen by all ranks
-std::vector<Mistake> order_mistakes();         // calls that should not be, or do not come
+std::vector<Mistake> argument_mistakes();      // refused on the rank that makes them
+std::vector<Mistake> disagreement_mistakes();  // detected by all ranks
+std::vector<Mistake> order_mistakes();         // invalid or missing calls
 
 }  // namespace unisono::testing

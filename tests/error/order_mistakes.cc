@@ -10,8 +10,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Two threads of rank 0 make the same call, and one of them is refused; then `go_on` lets rank 1
-// come, for which the other one waits.
+// Two threads of rank 0 make the same call, and one of them is refused. Then `go_on` lets rank 1
+// enter the call, for which the other thread waits.
 void call_twice_at_once(const std::function<void()>& call, const std::function<void()>& go_on) {
   std::exception_ptr refused;
   const auto one = [&] {
@@ -126,7 +126,7 @@ std::vector<Mistake> endings() {
                  std::this_thread::sleep_for(20ms);
                  comm.abort("the user pressed a key");
                });
-               comm.barrier();  // rank 1 does not come
+               comm.barrier();  // rank 1 does not arrive
              } else {
                int never = 0;
                comm.recv(&never, sizeof(never), 0);

@@ -6,7 +6,7 @@
 
 namespace unisono::executors::testing {
 
-// One to three bytes are replaced, or rows of them left out or doubled.
+// Replaces one to three bytes, or removes or repeats sequences of bytes.
 std::string damaged(std::string text, std::mt19937& random);
 
 }  // namespace unisono::executors::testing

@@ -17,13 +17,13 @@ struct Call {
   Collective collective = Collective::all_reduce;
   int ranks = 1;
   int root = 0;
-  int part = 1;  // elements of a rank's part of the vector, where it is cut into parts
+  int part = 1;  // elements of a rank's part of the vector, if it is cut into parts
   int launch = 0;
 };
 
 bool has_input(const Call& call, int rank);
 
-// Element `index` of the output of `rank`; none: it may be anything.
+// Returns element `index` of the output of `rank`; none: any value is correct.
 std::optional<std::uint64_t> expected(const Call& call, int rank, int index);
 
 }  // namespace unisono::executors::testing

@@ -1,5 +1,4 @@
-// The transfers of a schedule: they are the same after a conversion to another executor's program
-// and back.
+// The transfers of a schedule, which a conversion to another executor's program and back must keep.
 #pragma once
 
 #include <map>

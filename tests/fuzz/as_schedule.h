@@ -1,4 +1,4 @@
-// The property of the schedule of another executor's program.
+// The property of a schedule that was converted from another executor's program.
 #pragma once
 
 #include <functional>

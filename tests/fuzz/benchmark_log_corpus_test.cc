@@ -1,5 +1,5 @@
-// Runs the seeds of what benchmarks print, whole, cut anywhere and with single bytes changed: none
-// may crash or hang, and `good_*` are taken, `bad_*` refused. The folder is an argument.
+// Runs the seeds of benchmark output, whole, cut anywhere and with single bytes changed: none may
+// crash or hang, `good_*` must be accepted, and `bad_*` refused. The folder is an argument.
 #include <gtest/gtest.h>
 
 #include "benchmark_log_property.h"

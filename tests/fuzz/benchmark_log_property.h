@@ -9,7 +9,7 @@
 
 namespace unisono::fuzz {
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string benchmark_log_property(std::string_view text) {
   if (!network_model::is_benchmark_log(text)) {
     return "";

@@ -1,5 +1,5 @@
-// Runs the seeds of encoded messages, whole, cut anywhere and with single bytes changed, and floats
-// that are drawn: what comes of them is near them. The folder is an argument.
+// Runs the seeds of encoded messages, whole, cut anywhere and with single bytes changed, and random
+// floats: the decoded values must be near the originals. The folder is an argument.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -45,7 +45,7 @@ constexpr float kEnds[] = {0.0F,
 
 enum class Kind : std::uint8_t { any_bits, not_normal, one_magnitude, ends, wide, mixed };
 
-// `exponent`: of the largest of one magnitude, whose powers of two are near where codes change.
+// `exponent`: the exponent of the largest value of one magnitude. Codes change near powers of two.
 float draw_number(std::mt19937& random, Kind kind, int exponent) {
   const auto bits = static_cast<std::uint32_t>(random());
   switch (kind) {
@@ -54,7 +54,7 @@ float draw_number(std::mt19937& random, Kind kind, int exponent) {
     case Kind::not_normal:
       return std::bit_cast<float>(bits & 0x807f'ffffU);
     case Kind::one_magnitude: {
-      constexpr std::uint32_t kSteps = 1U << 14U;  // of a mantissa, from a power of two on
+      constexpr std::uint32_t kSteps = 1U << 14U;  // of a mantissa, starting at a power of two
       const auto mantissa = 1 + static_cast<float>(bits % kSteps) / 0x1p23F;
       return std::ldexp((bits >> 31U) == 0 ? mantissa : -mantissa,
                         exponent - static_cast<int>((bits >> 20U) % 3));
@@ -66,7 +66,7 @@ float draw_number(std::mt19937& random, Kind kind, int exponent) {
   }
 }
 
-// A vector of one kind, or of all.
+// A vector with one kind of values, or with all kinds.
 fuzz::Floats draw_numbers(unsigned seed) {
   std::mt19937 random(seed);
   const auto kind = static_cast<Kind>(seed % 6);

@@ -34,7 +34,7 @@ inline bool same_bits(const Floats& a, const Floats& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-// In a block: NaN where one of them is.
+// Returns the greatest magnitude in a block; NaN if an element is NaN.
 inline float greatest_magnitude(const Floats& floats, std::size_t block) {
   float greatest = 0;
   for (std::size_t i = block; i < floats.size() && i < block + kCodeBlock; ++i) {
@@ -46,7 +46,7 @@ inline float greatest_magnitude(const Floats& floats, std::size_t block) {
   return greatest;
 }
 
-// `greatest`: of its block, which has `elements`.
+// `greatest`: the greatest magnitude of its block of `elements`.
 inline bool is_bf16_near(float value, float rounded, float greatest, std::size_t elements) {
   if (!std::isfinite(value)) {
     return std::isnan(value) ? std::isnan(rounded) : value == rounded;
@@ -66,8 +66,8 @@ inline bool is_i8_near(float value, float rounded, float greatest) {
          sum_error(MoveCode::i8).worst / 2 * greatest + 0x1p-149;
 }
 
-// Empty if it holds, else what does not. What floats become when they are encoded is near them, by
-// the bounds of base/move_code.h, and does not change when it is encoded again.
+// Returns an empty text if the property holds, otherwise the failure. Encoded floats are near the
+// originals, by the bounds of base/move_code.h, and do not change when they are encoded again.
 inline std::string rounding_property(MoveCode code, const Floats& floats) {
   const Floats rounded = through_code(code, floats);
   for (std::size_t i = 0; i < floats.size(); ++i) {
@@ -83,7 +83,7 @@ inline std::string rounding_property(MoveCode code, const Floats& floats) {
   return same_bits(through_code(code, rounded), rounded) ? "" : "rounded again it is another";
 }
 
-// A message that is cut into whole blocks gives what it gives as one.
+// A message that is cut at block boundaries decodes to the same values as the whole.
 inline std::string cutting_property(MoveCode code, std::string_view bytes, const Floats& whole) {
   for (std::size_t done = 0; done < whole.size(); done += kCodeBlock) {
     const std::size_t some = std::min(kCodeBlock, whole.size() - done);
@@ -100,7 +100,7 @@ inline std::string coded_blocks_property(std::string_view text) {
     return "";
   }
   const MoveCode code = (text.front() & 1) == 0 ? MoveCode::i8 : MoveCode::bf16;
-  const std::string message(text.substr(1));  // of its own, so that no byte behind it is read
+  const std::string message(text.substr(1));  // a copy, so that a read beyond its end is detected
   Floats floats(message.size() / sizeof(float));
   if (!floats.empty()) {
     std::memcpy(floats.data(), message.data(), floats.size() * sizeof(float));
@@ -110,7 +110,7 @@ inline std::string coded_blocks_property(std::string_view text) {
   }
   const std::size_t elements = coded_elements(code, message.size());
   if (elements == 0) {
-    return "";  // no message is that long
+    return "";  // no message has this length
   }
   if (coded_bytes(code, elements) != message.size()) {
     return "a length means another";

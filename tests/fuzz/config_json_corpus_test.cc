@@ -1,6 +1,6 @@
-// Runs config.json files as they are published, whole, damaged, and with each key left out or set
-// to what is no size: none may crash or hang, `good_*` are taken, `bad_*` refused, and a refusal
-// names the key. The folder is an argument.
+// Runs published config.json files, whole, damaged, and with each key removed or set to an invalid
+// size: none may crash or hang, `good_*` must be accepted, `bad_*` refused, and a refusal must name
+// the key. The folder is an argument.
 #include <gtest/gtest.h>
 
 #include <iterator>
@@ -33,7 +33,7 @@ TEST(ConfigJsonCorpus, DamagedFilesAreNoTrouble) {
   }
 }
 
-// `wrong` is what no size is: a refusal must name its key.
+// `wrong` is an invalid size: a refusal must name its key.
 void expect_to_hold(const std::string& text, const std::string& key, bool is_wrong) {
   ASSERT_EQ(fuzz::config_json_property(text), "") << key << ": " << text;
   const Parsed<planner::ModelConfig> parsed = planner::parse_config_json(text, "x");
@@ -43,7 +43,7 @@ void expect_to_hold(const std::string& text, const std::string& key, bool is_wro
   }
 }
 
-// All that `change` makes of the keys of a part of a document.
+// Applies `change` to each key of a part of a document.
 void change_keys(const json& document, const json::json_pointer& part, bool is_good) {
   const json wrong[] = {0,     -1,      1.5,           1e300, 9'007'199'254'740'993,
                         "x",   nullptr, json::array(), true,  json::object(),

@@ -1,5 +1,5 @@
 // The property of any bytes given as a config.json: they are refused with a message, or give a
-// model that can be planned and whose step can be made.
+// model that can be planned and whose step can be built.
 #pragma once
 
 #include <cmath>
@@ -34,7 +34,7 @@ inline std::string planning_property(const planner::ModelShape& shape) {
              : "its memory or its time is not a number";
 }
 
-// A step is made of one token, with few layers: the others are like them.
+// Builds a step of one token with few layers, because the other layers are equal.
 inline std::string decoding_property(planner::ModelShape shape) {
   constexpr int kFewLayers = 3;
   shape.layers = std::min(shape.layers, kFewLayers);
@@ -46,7 +46,7 @@ inline std::string decoding_property(planner::ModelShape shape) {
   }
 }
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string config_json_property(std::string_view text) {
   const Parsed<planner::ModelConfig> parsed = planner::parse_config_json(text, "x");
   if (!parsed) {

@@ -1,5 +1,4 @@
-// The files of a corpus, whole and damaged, for tests of a few seconds of what the fuzzers do for
-// longer.
+// Runs the files of a corpus, whole and damaged, as short tests of the fuzzers' properties.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +33,7 @@ inline std::vector<CorpusFile> corpus() {
   return files;
 }
 
-// Cut anywhere and with single bytes changed, the file still has the property.
+// Tests that the file keeps the property when it is cut anywhere or single bytes change.
 template <typename Property>
 void expect_to_hold_damaged(const CorpusFile& file, int rounds, const Property& property) {
   std::mt19937 random(5);

@@ -1,4 +1,4 @@
-// The tests of a corpus, whose folder is the argument.
+// Runs the tests of a corpus, whose folder is the argument.
 #include <iostream>
 
 #include "corpus.h"

@@ -11,9 +11,9 @@
 
 namespace unisono::fuzz {
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string counts_property(std::string_view text) {
-  constexpr int kMostRanks = 12;  // beyond, the proof takes long
+  constexpr int kMostRanks = 12;  // with more ranks, the proof takes long
   const Parsed<Counts> parsed = parse_counts(text);
   if (!parsed) {
     return parsed.message.empty() ? "refused without a message" : "";
@@ -40,7 +40,7 @@ inline std::string counts_property(std::string_view text) {
   if (counts.ranks() > kMostRanks) {
     return "";
   }
-  // The exchange is right unless one end expects other counts than the other end sends.
+  // The exchange is valid unless the two ends of a block have different counts.
   Schedule schedule = build_schedule(*find_algorithm(Collective::all_to_all, "pairwise"),
                                      {.ranks = counts.ranks()});
   schedule.counts = counts;

@@ -1,5 +1,5 @@
-// Runs topologies of other programs, whole, cut anywhere and with single bytes changed, and holds
-// what is read against what their machines have. The folder is an argument.
+// Runs topologies of other programs, whole, cut anywhere and with single bytes changed, and
+// compares the result with the machines that they describe. The folder is an argument.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Topology good(const std::string& name) {
   return {};
 }
 
-// GB/s of the narrowest link from one rank to another.
+// Returns the GB/s of the narrowest link between two ranks.
 double rate(const Topology& topology, int from, int to) {
   Router router(topology);
   double narrowest = 1e9;
@@ -83,7 +83,7 @@ TEST(ForeignTopologies, LinksOfTwoGpusAreTheirOwn) {
   EXPECT_EQ(nics, 2);
 }
 
-// PCIe 4.0 x16 above what is 5.0 x16; the third GPU shares its CPU with the second.
+// PCIe 4.0 x16 above a 5.0 x16 link; the third GPU shares its CPU with the second.
 TEST(ForeignTopologies, SlotsHaveTheSpeedOfTheFile) {
   const Topology topology = good("good_pcie.xml");
   ASSERT_EQ(topology.rank_count(), 3);
@@ -109,7 +109,7 @@ TEST(ForeignTopologies, HostsOfOneFileHaveTheirOwnGpus) {
   EXPECT_EQ(std::ranges::count(topology.devices, DeviceKind::gpu, &Device::kind), 2);
 }
 
-// Behind the command, with NICs of any name, and SYS as old drivers call it.
+// After the command, with NICs of any name, and SYS in the spelling of old drivers.
 TEST(ForeignTopologies, ReadsWhatIsPasted) {
   const Topology topology = good("good_pasted.txt");
   ASSERT_EQ(topology.rank_count(), 2);

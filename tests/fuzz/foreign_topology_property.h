@@ -9,7 +9,7 @@
 
 namespace unisono::fuzz {
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string foreign_topology_property(std::string_view text) {
   for (const auto read : {cli::read_smi_matrix, cli::read_nccl_topology, cli::read_rocm_topology}) {
     const Parsed<Topology> parsed = read(text);

@@ -1,4 +1,4 @@
-// Any bytes, given to the property that the build names: see PROPERTY_HEADER for what must hold.
+// Passes any bytes to the property that the build selects: see PROPERTY_HEADER for its definition.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -44,7 +44,7 @@ inline std::string hosts_property(const std::string& list) {
   }
 }
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string host_lists_property(std::string_view text) {
   const std::string list(text);
   try {

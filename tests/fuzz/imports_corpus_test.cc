@@ -1,6 +1,6 @@
-// Runs the seeds of what other programs recorded, whole, cut anywhere and with single bytes
-// changed: none may crash, hang or run anything, and `good_*` are taken, `bad_*` refused. The
-// folder is an argument.
+// Runs the seeds of other programs' recordings, whole, cut anywhere and with single bytes changed:
+// none may crash, hang or execute code, `good_*` must be accepted, and `bad_*` refused. The folder
+// is an argument.
 #include <gtest/gtest.h>
 
 #include "corpus.h"
@@ -19,7 +19,7 @@ TEST(ImportsCorpus, GoodIsTakenAndBadRefused) {
   EXPECT_GE(files.size(), 35U);
 }
 
-// Neither as dimensions nor as ranks: nothing may go down as deep as a file says.
+// Neither as dimensions nor as ranks: no recursion may be as deep as a file requests.
 TEST(ImportsCorpus, DeepNestsAreNoTrouble) {
   constexpr std::size_t kDepth = 200'000;
   const std::string deep = std::string(kDepth, '[') + std::string(kDepth, ']');

@@ -1,5 +1,5 @@
-// The property of any bytes given to the readers of PyTorch's and NCCL's files, NCCL Inspector's
-// and RAS's among them.
+// The property of any bytes given to the readers of PyTorch's and NCCL's files, including those of
+// NCCL Inspector and RAS.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace unisono::fuzz {
 
-// Empty: they were read; else why they were refused.
+// Returns an empty text if the files were read, otherwise the reason for the refusal.
 inline std::string refusal_of_import(std::string_view text) {
   try {
     cli::read_imports({{.path = "rank_0", .text = std::string(text)}});
@@ -21,7 +21,7 @@ inline std::string refusal_of_import(std::string_view text) {
   }
 }
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string imports_property(std::string_view text) {
   std::vector<cli::ImportedRank> ranks;
   try {

@@ -12,7 +12,7 @@
 
 namespace unisono::fuzz {
 
-// A model's folder with one tensor, which is all of the smallest encoder or Llama that it can be.
+// A model folder with one tensor: the whole model of the smallest possible encoder or Llama.
 class FolderOfConfig {
  public:
   FolderOfConfig() : path_("/tmp/unisono-fuzz-" + std::to_string(::getpid())) {
@@ -37,7 +37,7 @@ class FolderOfConfig {
   std::string path_;
 };
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string llm_config_property(std::string_view bytes) {
   static const FolderOfConfig made;
   const std::string& path = made.with(bytes);

@@ -1,4 +1,4 @@
-// Any bytes as a file that examples/llm reads, and what must hold when it is refused.
+// Any bytes as a file that examples/llm reads, and the property of its refusal.
 #pragma once
 
 #include <sys/mman.h>
@@ -32,8 +32,8 @@ class FileOfBytes {
   int fd_;
 };
 
-// Holds if `read` throws nothing but std::runtime_error itself, with words: other exceptions tell
-// what the library found, such as an index out of range, and not what is wrong with the file.
+// Holds if `read` throws only std::runtime_error itself, with a message: other exceptions report
+// what the library found, such as an index out of range, and not the mistake in the file.
 template <typename Read>
 std::string refusal_property(const Read& read) {
   try {

@@ -13,7 +13,7 @@
 
 namespace unisono::fuzz {
 
-// Tokens of a text, and the text of each token that there may be.
+// Reads the tokens of a text, and the text of each possible token.
 inline void use_tokenizer(const llm::Tokenizer& tokenizer) {
   constexpr std::int32_t kFew = 300;
   for (const std::int32_t token : tokenizer.encode("It's 2024, <|im_end|> caf\xC3\xA9 \xFF!\n")) {
@@ -25,7 +25,7 @@ inline void use_tokenizer(const llm::Tokenizer& tokenizer) {
   static_cast<void>(tokenizer.chat("?"));
 }
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string llm_gguf_property(std::string_view bytes) {
   const FileOfBytes file(bytes);
   const auto vocabulary = [&file] {

@@ -9,7 +9,7 @@
 
 namespace unisono::fuzz {
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string llm_safetensors_property(std::string_view bytes) {
   const FileOfBytes file(bytes);
   return refusal_property([&file] {

@@ -9,7 +9,7 @@
 
 namespace unisono::fuzz {
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string llm_tokenizer_property(std::string_view bytes) {
   return refusal_property([bytes] {
     llm::Vocabulary vocabulary = llm::vocabulary_of(llm::parse_object(bytes));

@@ -13,7 +13,7 @@
 
 namespace unisono::fuzz {
 
-// Beyond, fitting may take seconds.
+// With more rows, fitting may take seconds.
 inline constexpr std::size_t kMostFitted = 64;
 inline constexpr int kMostFittedRanks = 64;
 
@@ -26,7 +26,7 @@ inline bool is_small(const std::vector<cost::Point>& points) {
   return points.size() <= kMostFitted;
 }
 
-// A machine answers for what it knows, and is the same after it is written and read again.
+// A machine answers questions within its data, and survives being written and read again.
 inline std::string machine_holds(const cost::NamedMachine& named) {
   for (const cost::Point& point : named.machine.points()) {
     if (named.machine.knows(point.collective, point.algorithm) &&
@@ -68,7 +68,8 @@ inline std::string table_property(std::string_view text) {
   return "";
 }
 
-// Empty if it holds, else what does not: a refusal says what and where; what is taken is as above.
+// Returns an empty text if the property holds, otherwise the failure: a refusal states the mistake
+// and its place; an accepted machine is as above.
 inline std::string machine_property(std::string_view text) {
   const Parsed<cost::Choices> choices = cost::parse_choices_json(text);
   const Parsed<cost::NamedMachine> machine =

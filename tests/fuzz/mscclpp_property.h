@@ -11,7 +11,7 @@
 
 namespace unisono::fuzz {
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string mscclpp_property(std::string_view text) {
   const Parsed<mscclpp::ExecutionPlan> parsed = mscclpp::parse_plan(text);
   if (!parsed) {
@@ -25,7 +25,7 @@ inline std::string mscclpp_property(std::string_view text) {
   if (mscclpp::to_json(*again.value) != written) {
     return "not the same when read back";
   }
-  constexpr std::size_t kMost = 1 << 16;  // beyond, a proof takes long
+  constexpr std::size_t kMost = 1 << 16;  // with more, a proof takes long
   if (written.size() > kMost) {
     return "";
   }

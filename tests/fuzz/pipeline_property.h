@@ -15,7 +15,7 @@ namespace unisono::fuzz {
 
 // An accepted pipeline can be verified without a crash, and runs to its end if it is right.
 inline std::string played(pipeline::Pipeline pipeline) {
-  constexpr std::size_t kMost = 5000;  // beyond, playing takes long
+  constexpr std::size_t kMost = 5000;  // with more, playing takes long
   std::size_t actions = 0;
   for (const auto& row : pipeline.actions) {
     actions += row.size();
@@ -39,7 +39,7 @@ inline std::string played(pipeline::Pipeline pipeline) {
   return "";
 }
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string pipeline_property(std::string_view text) {
   const Parsed<pipeline::Pipeline> json = pipeline::parse_pipeline_json(text);
   const Parsed<pipeline::Pipeline> csv = pipeline::parse_csv(text);

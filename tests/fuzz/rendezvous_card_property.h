@@ -9,8 +9,8 @@
 
 namespace unisono::fuzz {
 
-// Empty if it holds, else what does not: what is taken is read back the same, and what is not is
-// called corrupt.
+// Returns an empty text if the property holds, otherwise the failure: accepted bytes are read back
+// equal, and refused bytes are reported as corrupt.
 inline std::string rendezvous_card_property(std::string_view text) {
   try {
     const std::string card = comm::to_text(comm::parse_card(text));

@@ -9,15 +9,15 @@
 
 namespace unisono::fuzz {
 
-// Empty if it holds, else what does not: a refusal says what and where; what is taken can be
-// verified, and is the same after it is written and read again.
+// Returns an empty text if the property holds, otherwise the failure: a refusal states the mistake
+// and its place; an accepted schedule can be verified, and survives being written and read again.
 inline std::string schedule_json_property(std::string_view text) {
   const Parsed<Schedule> parsed = parse_schedule_json(text);
   if (!parsed) {
     return parsed.message.empty() || parsed.position.empty() ? "refused without message or position"
                                                              : "";
   }
-  constexpr int kMostChunks = 1 << 16;  // beyond, verify may take seconds
+  constexpr int kMostChunks = 1 << 16;  // with more, verify may take seconds
   if (parsed.value->chunks <= kMostChunks) {
     (void)verify(*parsed.value);
     (void)verify_in_place(*parsed.value);

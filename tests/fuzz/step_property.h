@@ -12,7 +12,7 @@
 
 namespace unisono::fuzz {
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string step_property(std::string_view text) {
   const Parsed<step::Step> parsed = step::parse_step_json(text);
   if (!parsed) {

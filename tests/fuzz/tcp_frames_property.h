@@ -1,10 +1,11 @@
-// The property of any bytes on a connection after the handshake: the link takes them or drops the
+// The property of any bytes on a connection after the handshake: the link accepts them or drops the
 // connection with a reason, and uses no more memory than its windows.
 //
-// The first byte chooses: 2, the reader fetches what was not read; 4, the job has checksums; 8, the
-// group is closed and opened again in the middle; 16, what is fetched is so in one piece; even, the
-// others come as they are; odd, they are read as frames of 16 bytes each (kind, epoch, group,
-// number, released, 3 bytes unused, length), whose checks are right, and their payload.
+// The bits of the first byte choose: 2, the reader fetches data that was not read; 4, the job has
+// checksums; 8, the group is closed and reopened in the middle; 16, data is fetched in one piece.
+// If the byte is even, the other bytes are sent unchanged; if it is odd, they are read as frames of
+// 16 bytes each (kind, epoch, group, number, released, 3 bytes unused, length), which get valid
+// checksums, and their payload.
 #pragma once
 
 #include <sys/socket.h>
@@ -42,7 +43,7 @@ inline std::string frames_from(std::string_view text) {
     wire += frame;
     wire += text.substr(0, payload);
     text.remove_prefix(payload);
-    // The rest of a long message is zeros, so that short inputs reach what lies behind.
+    // The rest of a long message is zeros, so that short inputs reach the frames after it.
     if (header.bytes > payload && header.bytes <= transport::kMostBytes) {
       wire.append(header.bytes - payload, '\0');
     }
@@ -53,7 +54,7 @@ inline std::string frames_from(std::string_view text) {
   return wire;
 }
 
-// As far as it has come, in pieces of at most `most`. True: all of it.
+// Fetches the data that has arrived, in pieces of at most `most`. Returns true if it is complete.
 inline bool fetch_all(tcp::TcpLink& link, tcp::Lane& lane, std::span<std::byte> target,
                       std::size_t& offset, std::size_t most) {
   const std::size_t bytes = target.size();
@@ -65,7 +66,7 @@ inline bool fetch_all(tcp::TcpLink& link, tcp::Lane& lane, std::span<std::byte> 
   return all;
 }
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string tcp_frames_property(std::string_view text) {
   if (text.empty()) {
     return "";

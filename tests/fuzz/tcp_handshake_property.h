@@ -1,9 +1,9 @@
 // The property of any bytes at the acceptor, or from a false listener: a peer without the token is
 // never admitted.
 //
-// The first byte chooses the side, and whether the frames are the given bytes (even) or what a
-// right peer with another token would say, with the given changes (odd): pairs of place and byte,
-// as many for each frame as the byte behind the choice says.
+// The first byte chooses the side, and the frames: the given bytes (even), or the frames of a valid
+// peer with another token, with the given changes (odd): pairs of position and byte, with the
+// number of pairs per frame in the second byte.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ inline tcp::Identity identity_of(int rank, const char* token) {
   return {.rank = rank, .size = 4, .job = "fuzz", .token = token};
 }
 
-// Empty if it holds, else what does not.
+// Returns an empty text if the property holds, otherwise the failure.
 inline std::string tcp_handshake_property(std::string_view text) {
   using tcp::Handshake;
   if (text.size() < 2) {

@@ -22,7 +22,7 @@ inline std::string workload_json_property(std::string_view text) {
   for (const network_model::WorkItem& item : parsed.value->items) {
     messages += static_cast<double>(item.ranks.size());
   }
-  constexpr double kMost = 1000;  // beyond, playing may take seconds
+  constexpr double kMost = 1000;  // with more, the simulation may take seconds
   if (messages <= kMost) {
     const cost::Parameters flat{.alpha_s = 1e-6, .beta_s_per_byte = 1e-9};
     const network_model::SimulationResult result = network_model::simulate(*parsed.value, flat);
@@ -33,9 +33,9 @@ inline std::string workload_json_property(std::string_view text) {
   return "";
 }
 
-// Empty if it holds, else what does not: a refusal says what and where; what is taken passes
-// check(), is the same after it is written and read again, and a ring runs on it, or there is no
-// way between two ranks.
+// Returns an empty text if the property holds, otherwise the failure: a refusal states the mistake
+// and its place; an accepted topology passes check(), survives being written and read again, and a
+// ring runs on it unless two ranks have no route.
 inline std::string topology_json_property(std::string_view text) {
   const Parsed<Topology> parsed = parse_topology_json(text);
   if (!parsed) {

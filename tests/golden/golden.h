@@ -1,5 +1,5 @@
-// Golden files: what is made now, compared with the files of a folder, which is an argument of the
-// program; `--update` before it writes them.
+// Golden files: compares generated text with the files of a folder, which is an argument of the
+// program; `--update` before the folder writes them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ inline std::string read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Writes all files and removes those of what is gone.
+// Writes all files and removes those without a schedule.
 inline void update(const fs::path& folder, const Files& wanted) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() == ".txt") {
@@ -53,7 +53,7 @@ class Golden : public testing::Test {
   Files wanted_;
 };
 
-// The whole of main().
+// Implements main().
 inline int run(int argc, char** argv, const Files& wanted) {
   testing::InitGoogleTest(&argc, argv);
   const bool is_update = argc == 3 && std::string_view(argv[1]) == "--update";

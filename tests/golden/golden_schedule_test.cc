@@ -1,5 +1,5 @@
-// Golden files: every algorithm for 4 ranks, and for 5 where a power of two is a special case, as
-// text that a reviewer can read. The folder is an argument; `--update` before it writes the files.
+// Golden files: every algorithm for 4 ranks, and for 5 if a power of two is a special case, as text
+// that a reviewer can read. The folder is an argument; `--update` before it writes the files.
 #include "golden.h"
 
 #include "algorithms/catalog.h"
@@ -8,7 +8,7 @@
 namespace unisono {
 namespace {
 
-// File name to text. Rooted algorithms have root 1, so that root 0 is not taken for granted.
+// File name to text. Rooted algorithms have root 1, so that no code relies on root 0.
 golden::Files wanted_files() {
   golden::Files files;
   for (const Algorithm* algorithm : catalog()) {

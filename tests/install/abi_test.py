@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "packaging"))
 import describe  # noqa: E402
 
-# Changes that must be found: file of include/unisono, what is replaced, and by what.
+# Changes that the test must find: file of include/unisono, old text, new text.
 MISTAKES = {
     "a member is added": ("options.hpp", "struct ConnectOptions {", "struct ConnectOptions { int added = 0;"),
     "an enumerator is put before others": ("types.hpp", "enum class ReduceOp : std::uint8_t {",
@@ -34,7 +34,7 @@ MISTAKES = {
 
 
 def interface(include):
-    """A file that includes all public headers and has the type of each function of C."""
+    """Returns a file that includes all public headers and uses the type of each C function."""
     headers = sorted(path.relative_to(include) for path in include.rglob("*") if path.suffix in (".h", ".hpp"))
     lines = [f'#include "{header}"' for header in headers]
     names = {name for path in (HERE / "symbols").glob("*.txt")
@@ -46,8 +46,8 @@ def interface(include):
 
 
 def types_of(text):
-    """The classes and enumerations that a header defines in its namespaces, but for templates."""
-    spaces, within, before = [], False, ""  # within: a brace in column 0 that opens no namespace
+    """Yields the classes and enumerations that a header defines in its namespaces, without templates."""
+    spaces, within, before = [], False, ""  # within: in a brace in column 0 of no namespace
     for line in text.splitlines():
         if match := re.match(r"namespace (\w[\w:]*) \{$", line):
             spaces.append(match.group(1))
@@ -77,10 +77,10 @@ def dump(include, cxx, target):
 
 
 def differences(old, new):
-    """What abidiff reports; empty where the types are the same."""
+    """Returns the report of abidiff; empty if the types are equal."""
     done = subprocess.run(["abidiff", "--no-show-locs", old, new],
                           capture_output=True, text=True, check=False)
-    if done.returncode & 3:  # it failed, or was called wrongly
+    if done.returncode & 3:  # it failed, or got invalid arguments
         raise SystemExit(f"abi_test: abidiff failed: {done.stdout}{done.stderr}")
     return done.stdout if done.returncode else ""
 

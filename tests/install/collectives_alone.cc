@@ -26,7 +26,7 @@ float element(int rank, std::size_t index) {
   return static_cast<float>(10 * rank) + static_cast<float>(index);
 }
 
-// The result of rank 1 in the plain form.
+// Returns rank 1's result in the plain form.
 std::vector<float> expected(Collective collective) {
   std::vector<float> result;
   const auto add_part = [&](int from, std::size_t first) {

@@ -1,5 +1,5 @@
-// A user's first program, alone in its world. It is built against the installed library in several
-// ways.
+// A user's first program, in a world of one rank. It is built against the installed library in
+// several ways.
 #include <array>
 #include <cstdio>
 #include <span>
@@ -30,7 +30,7 @@ void collectives(unisono::Communicator& comm) {
   comm.barrier();
 }
 
-// Thrown inside the library and caught outside of it: both must mean the same type.
+// Thrown inside the library and caught outside: both must use the same type.
 void errors(unisono::Communicator& comm) {
   std::array<float, 3> data{};
   try {

@@ -4,7 +4,7 @@
 #   tool          the installed program, its man pages and completion scripts
 #   readme        the program and the commands of the README
 #   find_package  static  libraries  c_project  pkg_config  subdirectory   build and run a user's project
-# CXX, CC, LAUNCHER: the compilers, and ccache or nothing.
+# CXX, CC, LAUNCHER: the compilers, and ccache or an empty text.
 set -euo pipefail
 case=$1 source=$2 build=$3
 here=$source/tests/install
@@ -20,7 +20,7 @@ libdir() { dirname "$(find "$prefix" -name libunisono.so)"; }
 
 case $case in
   install)
-    fresh "$work/first"  # not $work: the case `subdirectory` may run beside this one
+    fresh "$work/first"  # not $work, because the case `subdirectory` may run at the same time
     rm -rf "$prefix"
     cmake --install "$build" --prefix "$work/first" >"$work/install.log"
     mv "$work/first" "$prefix"
@@ -41,7 +41,7 @@ case $case in
     fresh "$work/$case"
     configure -S "$here/cmake_project" -B "$work/$case" -DFORM=$form -DCMAKE_PREFIX_PATH="$prefix"
     cmake --build "$work/$case"
-    # The static form must run where the shared library is not.
+    # The static form must run without the shared library.
     if [[ $form == static ]] && readelf -d "$work/$case/consumer" | grep -q libunisono; then
       echo "the static consumer needs libunisono.so"
       exit 1
@@ -49,7 +49,7 @@ case $case in
     "$work/$case/consumer"
     ;;
   libraries)
-    # A program for each library, shared and static; a component that there is not is refused.
+    # A program for each library, shared and static; an unknown component is refused.
     for form in shared static; do
       fresh "$work/$case"
       configure -S "$here/libraries" -B "$work/$case" -DFORM=$form -DCMAKE_PREFIX_PATH="$prefix"
@@ -79,7 +79,8 @@ case $case in
     ;;
   pkg_config)
     fresh "$work/$case"
-    # Nothing else may be needed: who links to the shared library need not have what it was made from.
+    # A program that links to the shared library must not need the packages that the library was
+    # built with.
     PKG_CONFIG_LIBDIR=$(libdir)/pkgconfig
     export PKG_CONFIG_LIBDIR
     pkg-config --static --libs unisono | grep -q -e -lcrypto
@@ -87,7 +88,7 @@ case $case in
     LD_LIBRARY_PATH=$(libdir) "$work/$case/consumer"
     ;;
   readme)
-    # The program and the commands of the README's chapter, but for the build.
+    # The program and the commands in the README, except for the build.
     fresh "$work/$case"
     cd "$work/$case"
     export HOME=$PWD
@@ -103,7 +104,7 @@ case $case in
     grep -q 'rank 3 of 4: 6$' output.txt
     ;;
   llm)
-    # The example that says that it needs nothing but the installed library.
+    # The example that requires only the installed library.
     fresh "$work/$case"
     configure -S "$source/examples/llm" -B "$work/$case" -DCMAKE_PREFIX_PATH="$prefix"
     if ! grep -q '^OPENBLAS_FOUND:INTERNAL=1' "$work/$case/CMakeCache.txt"; then

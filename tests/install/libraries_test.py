@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the shared libraries to src/layers.txt: libraries_test.py LAYERS LIBRARY...
+"""Compares the shared libraries with src/layers.txt: libraries_test.py LAYERS LIBRARY...
 
   needs    a library is linked to those of its line, and to no other library of unisono
   rooms    it has nothing of layers that its own do not include
@@ -32,7 +32,7 @@ def output(*command):
 
 
 def included(libraries, name):
-    """The layers of a library, and all below them."""
+    """Returns the layers of a library, and all layers below them."""
     below = {layer: rest for _, layers in libraries.values() for layer, rest in layers.items()}
     found, todo = set(), list(libraries[name][1])
     while todo:
@@ -44,7 +44,7 @@ def included(libraries, name):
 
 
 def scopes(path):
-    """In which scopes its functions and data are: "unisono::comm::Core::" of "unisono::comm::Core::run(int)"."""
+    """Yields the scopes of its functions and data: "unisono::comm::Core::" of "unisono::comm::Core::run(int)"."""
     for line in output("nm", "--defined-only", "--demangle", path).splitlines():
         yield re.split(r"[(<]", line.split(" ", 2)[2])[0]
 
@@ -62,7 +62,7 @@ def check(libraries, files):
         if linked != set(needs):
             yield f"{name}: needs: it is linked to {sorted(linked)}, not {needs}"
         may_have = included(libraries, name)
-        if "mesh" in may_have:  # whose functions are in a public namespace
+        if "mesh" in may_have:  # its functions are in a public namespace
             may_have.add("parallel")
         others = {layer for _, layers in libraries.values() for layer in layers} - may_have
         found = {scope for scope in scopes(path) if set(re.findall(r"\bunisono::(\w+)::", scope)) & others}
@@ -73,7 +73,7 @@ def check(libraries, files):
             shown = private_names(dynamic, False)
             if b"llama" in Path(path).read_bytes():
                 yield f"{name}: models: it names llama"
-    # Type information comes with what is used.
+    # Type information is emitted with the types that are used.
     yield from (f"libunisono: private: nobody uses {one}" for one in sorted(shown - used)
                 if not re.match("_ZT|.*C2E", one))
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Compares the names that a library exports with symbols/NAME.txt: symbols_test.sh NAME LIBRARY [--accept]
-# A name that goes away breaks every program that uses it; a new one must be meant. What libunisono
-# shows to the other libraries alone (UNISONO_PRIVATE) is not part of the interface.
+# A removed name breaks every program that uses it; a new name must be intended. Names that
+# libunisono exports only to the other libraries (UNISONO_PRIVATE) are not part of the interface.
 set -euo pipefail
 golden=$(dirname "$0")/symbols/$1.txt
 names=$(nm -D --defined-only --demangle "$2" | grep -v '@@UNISONO_PRIVATE' |

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The launchers themselves start ranks: launchers_test.py UNISONO [TORCHRUN]
+"""Starts ranks with real launchers: launchers_test.py UNISONO [TORCHRUN]
 
 Each test is skipped where its launcher is not installed.
 """
@@ -44,7 +44,7 @@ def needs(program):
 
 class Case(unittest.TestCase):
     def check(self, done, where):
-        """All four ranks met, and what they computed is right."""
+        """All four ranks connected, and their results are right."""
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn(f"4 ranks {where}", done.stdout)
         rows = [line.split() for line in done.stdout.splitlines() if " f32 " in line]
@@ -54,7 +54,7 @@ class Case(unittest.TestCase):
 
 class Launchers(Case):
     def over_the_network(self):
-        """What ranks on several hosts need, and what makes them of those that share one."""
+        """The settings of ranks on several hosts, and the setting that separates ranks of one host."""
         return {"UNISONO_TRANSPORT": "tcp", "UNISONO_TOKEN": secrets.token_hex(16),
                 "UNISONO_ADDRESS": f"127.0.0.1:{free_port()}"}
 
@@ -62,7 +62,7 @@ class Launchers(Case):
     def test_open_mpi(self):
         mpirun = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", "4"]
         self.check(run(*mpirun, PROGRAM, *WORK), "on 1 host")
-        # Its own key is the token.
+        # The key of Open MPI is the token.
         given = self.over_the_network()
         del given["UNISONO_TOKEN"]
         passed = [word for name in given for word in ("-x", name)]
@@ -120,7 +120,7 @@ def ssh_server():
 
 
 def marked(mark):
-    """The processes that have `mark` in their environment."""
+    """Returns the processes that have `mark` in their environment."""
     found = []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -149,7 +149,7 @@ class Ssh(Case):
         return subprocess.CompletedProcess(job.args, job.returncode, said)
 
     def wait_for(self, count):
-        """Until so many processes of the job are there, or none is left."""
+        """Waits until this many processes of the job exist, or none."""
         end = time.monotonic() + 20
         while (count == 0) == bool(left := marked(self.mark)) or len(left) < count:
             self.assertLess(time.monotonic(), end, f"{len(left)} processes: {left}")

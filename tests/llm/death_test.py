@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Do the ranks of examples/llm name one that dies in the middle of an answer, and answer again without it?
+"""Tests that the ranks of examples/llm name a rank that dies during an answer, and answer again without it.
 
 Rank 0 writes into a pipe that holds less than its answer, and that nobody reads until a rank was killed:
 so the answer is begun, and cannot have ended, however fast or slow the machine is.
@@ -39,12 +39,12 @@ def main():
 
 
 def have_one_processor():
-    """So small products are slow where threads that share them wait for each other on a busy machine."""
+    """Binds the process to one processor, because small products are slow if their threads wait for each other on a busy machine."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 def kill(ask, victim, keeps_going, answer):
-    """What was wrong when this rank of three died."""
+    """Returns the mistakes after this rank of three died."""
     with tempfile.TemporaryDirectory() as folder:
         meet = {"UNISONO_FILE": os.path.join(folder, "meet"), "UNISONO_SIZE": "3", "UNISONO_COLOR": "never"}
         ranks = []

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does examples/llm give the vectors of texts under every number of ranks, and refuse what it cannot read?
+"""Tests that examples/llm computes the vectors of texts under every number of ranks, and refuses invalid files.
 
 A made-up encoder is computed by made_up_encoder.py, too, and must have the same tokens and vectors.
 
@@ -49,7 +49,7 @@ def run(*words):
 
 
 def on_ranks(args, ranks):
-    """A command that starts so many ranks of tp, and none without a launcher."""
+    """Returns a command that starts this many ranks of tp; for one rank, the program alone."""
     return [args.llm] if ranks == 1 else [args.program, "run", "-q", "-n", str(ranks), "--", args.llm]
 
 
@@ -76,7 +76,7 @@ def check_vectors(args, folder, made, wrong):
     texts = [word for text in TEXTS for word in ("--embed", text)]
     want = [encoder.vector(made, encoder.tokens(text)) for text in TEXTS]
     saved.write_text("".join(" ".join(f"{value:.9g}" for value in vector) + "\n" for vector in want))
-    with_head = folder / "with-head"  # its names have the prefix of a model that was trained with a head
+    with_head = folder / "with-head"  # its names have the prefix of a model with a head
     encoder.write_folder(with_head, {"bert." + name: tensor for name, tensor in made.items()}, "BF16")
     for model in (folder / "model", with_head):
         for ranks in (1, 2, 3, 4, 5, 6, 12):
@@ -108,7 +108,7 @@ def check_similarity(args, folder, made, wrong):
 
 
 def damaged(folder, made):
-    """(what was done, the model, the command line, the exit status, a part of what must be said)"""
+    """Yields (damage, model, command line, exit status, a part of the required message)."""
     count = 0
 
     def fresh(tensors=made):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does examples/llm read folders of safetensors as it reads GGUF, and refuse what is damaged?
+"""Tests that examples/llm reads folders of safetensors as it reads GGUF, and refuses damaged files.
 
 One model is written in several ways; ten prompts must have the same tokens, and a text, too. Damaged
 files must be refused with one sentence that says what is wrong.
@@ -69,12 +69,12 @@ def check_same(args, folder, made, wrong):
 
 
 def check_tokens(args, folder, made, wrong):
-    """Tokenizers that are done here, and the tokens that a text has."""
+    """Tokenizers that examples/llm supports, and the tokens of a text."""
     start, end = (made_up.WORDS.index(word) for word in made_up.CONTROL)
     last = len(made_up.WORDS) - 1
     h, e = made_up.WORDS.index("h"), made_up.WORDS.index("e")
 
-    def added(*names):  # no number is given twice: these replace the end of the vocabulary
+    def added(*names):  # numbers are unique: these replace the end of the vocabulary
         def change(tokenizer):
             model = tokenizer["model"]
             for i, name in enumerate(names):
@@ -114,7 +114,7 @@ def check_tokens(args, folder, made, wrong):
 
 
 def damaged(folder, made):
-    """(what was done, the model, a part of what must be said)"""
+    """Yields (damage, model, a part of the required message)."""
     count = 0
 
     def fresh(files=1):

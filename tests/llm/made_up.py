@@ -17,7 +17,7 @@ CONTROL = ["<|im_start|>", "<|im_end|>"]
 
 
 def byte_symbols():
-    """By byte, the character that stands for it."""
+    """Returns by byte the character that represents it."""
     plain = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = iter(range(256, 512))
     return [chr(byte if byte in plain else next(others)) for byte in range(256)]
@@ -27,13 +27,13 @@ WORDS = byte_symbols() + CONTROL + [a + b for a, b in MERGES]
 
 
 def bf16(value):
-    """As a bf16 holds it, and its two bytes."""
+    """Returns a number rounded to bf16, and its two bytes."""
     bits = struct.unpack("<I", struct.pack("<f", value))[0] >> 16
     return struct.unpack("<f", struct.pack("<I", bits << 16))[0], struct.pack("<H", bits)
 
 
 def tensors(seed):
-    """By the names of safetensors: shape and numbers, in order."""
+    """Returns shape and numbers by safetensors name, in order."""
     draw = random.Random(seed)
     width, hidden, dim = CONFIG["hidden_size"], CONFIG["intermediate_size"], CONFIG["head_dim"]
     queries, keys = CONFIG["num_attention_heads"] * dim, CONFIG["num_key_value_heads"] * dim
@@ -60,7 +60,7 @@ def tensors(seed):
 
 
 def safetensors(made, dtype):
-    """The bytes of a file, and its header."""
+    """Returns the bytes of a file, and its header."""
     header, parts, at = {}, [], 0
     for name, (shape, values) in made.items():
         parts.append(array.array("f", values).tobytes() if dtype == "F32" else b"".join(bf16(v)[1] for v in values))
@@ -103,7 +103,7 @@ def write_folder(folder, made, dtype, files=1):
 
 
 def neighbours(values, heads, columns):
-    """Rows of queries or keys in the order of GGUF."""
+    """Returns the rows of queries or keys in the order of GGUF."""
     rows = [values[i:i + columns] for i in range(0, len(values), columns)]
     dim = len(rows) // heads
     order = [head * dim + half * (dim // 2) + i for head in range(heads) for i in range(dim // 2) for half in (0, 1)]

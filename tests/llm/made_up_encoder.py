@@ -19,7 +19,7 @@ assert len(set(WORDS)) == len(WORDS)
 
 
 def tensors(seed):
-    """By name: shape and numbers, in order."""
+    """Returns shape and numbers by name, in order."""
     draw = random.Random(seed)
     width, hidden = CONFIG["hidden_size"], CONFIG["intermediate_size"]
     made = {}
@@ -86,7 +86,7 @@ def words(text, is_uncased):
 
 
 def tokens(text, is_uncased=True):
-    """What a text without names of special tokens has."""
+    """Returns the tokens of a text without names of special tokens."""
     ids = [WORDS.index("[CLS]")]
     for word in words(text, is_uncased):
         pieces, at = [], 0
@@ -102,7 +102,7 @@ def tokens(text, is_uncased=True):
 
 
 def vector(made, ids):
-    """In Python's numbers, product by product."""
+    """Computes in Python's numbers, product by product."""
 
     def rows_of(name):
         (_, columns), values = made[name]

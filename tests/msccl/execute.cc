@@ -101,7 +101,7 @@ class Machine {
     const Step& step = one.steps[done_[index(gpu)][index(block)]];
     const StepTraits& traits = traits_of(step.type);
     if (step.depends_on_block >= 0) {
-      // The flag of a block is the last step that tells.
+      // The flag of a block is its last step that signals.
       const std::size_t done = done_[index(gpu)][index(step.depends_on_block)];
       const auto& steps = program_.gpus[index(gpu)].blocks[index(step.depends_on_block)].steps;
       bool is_told = false;

@@ -1,4 +1,4 @@
-// Runs a program on numbers, its blocks in a random order: what the proofs are compared with.
+// Runs a program on numbers, with its blocks in a random order, for comparison with the proofs.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace unisono::msccl::testing {
 
-// Shares nothing with the proofs but the program itself. True: every rank has, at the end, what a
-// plain loop over ranks gives. Connections hold `room` messages, 0: any number.
+// Shares only the program with the proofs. Returns true if every rank ends with the result of a
+// plain loop over ranks. Connections hold `room` messages; 0: any number.
 bool runs_right(const MscclProgram& program, std::uint32_t seed, bool is_in_place,
                 std::size_t room = 0);
 

@@ -1,5 +1,5 @@
-// Every schedule of the catalogue that MSCCL's files can say: exported, proved, run on numbers in
-// random orders, and read back.
+// Exports every schedule of the catalogue that MSCCL's files can express, proves it, runs it on
+// numbers in random orders, and reads it back.
 #include <gtest/gtest.h>
 
 #include "algorithms/catalog.h"
@@ -81,12 +81,12 @@ TEST(Msccl, ScatterHasNoWord) {
 
 TEST(Msccl, NothingForgetsWhoWaits) {
   MscclProgram program = testing::fused_ring(3);
-  // The first send of rank 1 is left out: its neighbours wait for it, and so for each other.
+  // The first send of rank 1 is removed: its neighbours wait for it, and therefore for each other.
   program.gpus[1].blocks[0].steps.erase(program.gpus[1].blocks[0].steps.begin());
   EXPECT_NE(first_flaw(program).find("deadlock"), std::string::npos) << first_flaw(program);
 }
 
-// 2^32 times in and once more: in 32 bits, that looks like once.
+// Included 2^32 times and once more: in 32 bits, this looks like once.
 TEST(Msccl, HowOftenARankIsInDoesNotWrap) {
   const BufferPlace scratch{Buffer::scratch, 0};
   const BufferPlace other{Buffer::scratch, 1};

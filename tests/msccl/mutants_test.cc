@@ -1,4 +1,4 @@
-// Damaged programs: what the proofs accept must run right in every order that was tried.
+// Damaged programs: a program that the proofs accept must run correctly in every tried order.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -19,7 +19,7 @@ MscclProgram exported(Collective collective, const char* name, int ranks) {
   return to_program(build_schedule(*find_algorithm(collective, name), {.ranks = ranks}));
 }
 
-// One thing of one step is changed.
+// Changes one field of one step.
 void damage(MscclProgram& program, std::mt19937& random) {
   Gpu& gpu = program.gpus[random() % program.gpus.size()];
   ThreadBlock& block = gpu.blocks[random() % gpu.blocks.size()];

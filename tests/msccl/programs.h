@@ -1,4 +1,4 @@
-// Programs in the ways in which other tools write them, for the tests.
+// Programs in the styles of other tools, for the tests.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace unisono::msccl::testing {
 
-// all_reduce in place: each GPU gets a part of everybody's input in scratch, adds it to its own
-// with `re`, behind a nop for each block that received, and sends the sums to all.
+// all_reduce in place: each GPU gets a part of every GPU's input in scratch, adds it to its own
+// part with `re`, after a nop for each block that received, and sends the sums to all.
 MscclProgram all_pairs(int gpus);
 
-// all_reduce around a ring with fused steps: rrs on the way, rrc at the end, then rcs.
+// all_reduce around a ring with fused steps: rrs in the middle, rrc at the end, then rcs.
 MscclProgram fused_ring(int gpus);
 
-// all_gather on two channels; what comes from the left goes on to the right by rcs.
+// all_gather on two channels; data from the left is passed on to the right by rcs.
 MscclProgram forwarding_all_gather(int gpus);
 
 }  // namespace unisono::msccl::testing

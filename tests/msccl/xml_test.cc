@@ -57,7 +57,7 @@ TEST(MscclXml, Refuses) {
   }
 }
 
-// A file of 1 MB for whose proof no memory is enough.
+// A file of 1 MB whose proof would need too much memory.
 TEST(MscclXml, RefusesWhatNoProofCanHold) {
   std::string text =
       "<algo name=\"a\" nchunksperloop=\"1\" ngpus=\"1\" coll=\"allreduce\" inplace=\"1\">"

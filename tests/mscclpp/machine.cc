@@ -16,8 +16,8 @@ using executors::testing::contribution;
 using executors::testing::expected;
 using Numbers = std::vector<std::uint64_t>;
 
-constexpr std::size_t kThreads = 2;  // of a block
-constexpr int kElements = 3;         // of a chunk: a thread has others of them in longer places
+constexpr std::size_t kThreads = 2;  // threads per block
+constexpr int kElements = 3;         // per chunk: in longer places, a thread has other elements
 
 std::size_t at(int value) {
   return static_cast<std::size_t>(value);
@@ -63,29 +63,29 @@ class Machine {
   struct Thread {
     int block = 0;
     std::size_t number = 0;
-    std::size_t next = 0;       // operation
-    std::size_t counted = 0;    // counters of it that are done
-    Stage stage = Stage::load;  // of a wait
-    int expected = 0;           // signals, in a wait
+    std::size_t next = 0;       // index of the operation
+    std::size_t counted = 0;    // its counters that are done
+    Stage stage = Stage::load;  // stage of a wait
+    int expected = 0;           // signals that a wait expects
   };
   struct State {
     std::array<Numbers, 3> memory;
-    std::vector<int> arrived;  // signals, at each channel
-    std::vector<int> awaited;  // and how many of them
+    std::vector<int> arrived;  // by channel: signals that arrived
+    std::vector<int> awaited;  // by channel: signals that were awaited
     std::vector<int> semaphores;
     std::vector<Thread> threads;
-    int launch = 0;  // that runs, or comes next
+    int launch = 0;  // the current or next launch
     bool is_running = false;
   };
 
   int ranks() const { return static_cast<int>(plan_.gpus.size()); }
-  // Elements of a rank's part of the vector.
+  // Returns the elements of a rank's part of the vector.
   int part() const {
     const int chunks = std::max(plan_.gpus[0].chunks[0], plan_.gpus[0].chunks[1]);
     return chunks / ranks() * kElements;
   }
 
-  // An element of a place, as the executor finds it: with the offsets of who looks.
+  // Returns an element of a place as the executor finds it: with the offsets of the accessing GPU.
   std::uint64_t& element(int looking, const PlanPlace& place, int index) {
     Buffer buffer = place.buffer;
     int offset = place.offset * kElements + index;
@@ -197,7 +197,7 @@ class Machine {
     return at(index) % kThreads == thread.number;
   }
 
-  // All threads of the block, and of the others at a barrier.
+  // Waits for all threads of the block and, at a barrier, of the other blocks.
   bool join(int gpu, const Thread& one, const PlanOperation& operation) {
     std::vector<Thread*> together;
     std::size_t blocks = 0;
@@ -224,7 +224,7 @@ class Machine {
     return true;
   }
 
-  // A thread for each counter; those that have none go on.
+  // Each counter has a thread; threads without a counter continue.
   bool count(int gpu, Thread& thread, const PlanOperation& operation) {
     const std::size_t counters = operation.channels.size() + operation.semaphores.size();
     while (thread.counted < counters && thread.counted % kThreads != thread.number) {
@@ -253,7 +253,7 @@ class Machine {
   }
 
   // The expected value of a wait is loaded and stored as an ordinary number: two threads may load
-  // the same.
+  // the same value.
   static bool await(State& state, Thread& thread, std::size_t channel) {
     switch (thread.stage) {
       case Stage::load:
@@ -275,13 +275,13 @@ class Machine {
     return true;
   }
 
-  // A semaphore, or what a signal raises.
+  // A semaphore, or the counter that a signal increments.
   int* counter_of(int gpu, const PlanOperation& operation, std::size_t index) {
     if (!operation.semaphores.empty()) {
       return &states_[at(gpu)].semaphores[at(operation.semaphores[index])];
     }
     const int channel = operation.channels[index];
-    // The k-th channel to a GPU is one with the k-th of that GPU to this one.
+    // The k-th channel to a GPU is paired with that GPU's k-th channel to this one.
     const int peer = plan_.gpus[at(gpu)].channels[at(channel)];
     int before = 0;
     for (int i = 0; i < channel; ++i) {

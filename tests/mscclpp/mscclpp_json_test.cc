@@ -13,7 +13,7 @@
 namespace unisono::mscclpp {
 namespace {
 
-// The text of a right plan with one part of it replaced.
+// Returns the text of a valid plan with one part replaced.
 std::string changed(const std::string& what, const std::string& by) {
   std::string text = to_json(testing::putting_to_all(2));
   const std::size_t at = text.find(what);
@@ -145,7 +145,7 @@ TEST(MscclppJson, WritesOnlyWhatTheExecutorReads) {
   EXPECT_EQ(written, known);
 }
 
-// A short file may say what a proof would need much memory for.
+// A short file may require a proof with much memory.
 TEST(MscclppJson, WhatAProofMultipliesIsBounded) {
   const auto refusal_of = [](const PlanGpu& gpu) {
     return parse_plan(to_json({.name = "large", .gpus = {gpu}})).message;
@@ -192,7 +192,7 @@ TEST(MscclppJson, TellsWhatItIs) {
   EXPECT_FALSE(is_plan("{\"format\": \"unisono.schedule/1\", \"algorithm\": \"gpus\"}"));
 }
 
-// The executor takes the two indexes of a get the wrong way round.
+// The executor swaps the two indexes of a get.
 TEST(MscclppJson, GetWithTwoIndexesIsRefused) {
   ExecutionPlan plan = testing::reading_pair();
   for (PlanOperation& operation : plan.gpus[0].blocks[0]) {

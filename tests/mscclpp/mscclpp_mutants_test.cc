@@ -1,4 +1,4 @@
-// Damaged plans: what the proofs accept must run right in every order that was tried.
+// Damaged plans: a plan that the proofs accept must run correctly in every tried order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::vector<ExecutionPlan> plans() {
           exported_plan(Collective::reduce_scatter, "recursive_halving", 4, Aliasing::none)};
 }
 
-// One entry of a list less or twice, or two in the other order.
+// Removes or repeats one entry of a list, or swaps two.
 template <typename Entry>
 void damage_list(std::vector<Entry>& list, std::mt19937& random) {
   if (list.empty()) {
@@ -81,7 +81,7 @@ void damage_operands(PlanOperation& operation, std::mt19937& random) {
       damage_list(places, random);
       damage_list(counters, random);
       break;
-    case 1:  // a pair of places less, so that the others still belong together
+    case 1:  // removes a pair of places, so that the other pairs still match
       if (operation.sources.size() > 1 && operation.sources.size() == operation.targets.size()) {
         const auto at = static_cast<std::ptrdiff_t>(random() % operation.sources.size());
         operation.sources.erase(operation.sources.begin() + at);
@@ -101,7 +101,7 @@ void damage_operands(PlanOperation& operation, std::mt19937& random) {
   }
 }
 
-// One thing of one operation is changed.
+// Changes one field of one operation.
 void damage(ExecutionPlan& plan, std::mt19937& random) {
   PlanGpu& gpu = plan.gpus[random() % plan.gpus.size()];
   ThreadBlock& block = gpu.blocks[random() % gpu.blocks.size()];
@@ -165,7 +165,8 @@ TEST(MscclppMutants, NoneIsAcceptedThatRunsWrong) {
   RecordProperty("harmless", harmless);
 }
 
-// Each in turn: what orders the GPUs and the blocks, and the nop that makes it hold.
+// Removes each in turn: the operations that order the GPUs and the blocks, and the nop that makes
+// the order hold.
 TEST(MscclppMutants, NoSignalIsTooMany) {
   for (const ExecutionPlan& original : plans()) {
     for (std::size_t gpu = 0; gpu < original.gpus.size(); ++gpu) {

@@ -1,5 +1,5 @@
-// Every schedule of the catalogue that plans of MSCCL++ can say: exported, proved, run on numbers
-// in random orders, and read back.
+// Exports every schedule of the catalogue that MSCCL++ plans can express, proves it, runs it on
+// numbers in random orders, and reads it back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -135,7 +135,7 @@ TEST(Mscclpp, SemaphoresMayCountFromTheBeginning) {
   EXPECT_FALSE(testing::runs_right(plan, 1, 3));
 }
 
-// The runs find what is wrong, too: they are not right because nothing meets in them.
+// The runs detect mistakes too: they are not right merely because no accesses conflict.
 bool goes_wrong_somewhere(const ExecutionPlan& plan) {
   for (std::uint32_t seed = 0; seed < 500; ++seed) {
     if (!testing::runs_right(plan, seed)) {
@@ -145,7 +145,7 @@ bool goes_wrong_somewhere(const ExecutionPlan& plan) {
   return false;
 }
 
-// A GPU's next launch may begin while others are in the last one.
+// A GPU's next launch may begin while other GPUs are in the previous one.
 TEST(Mscclpp, NobodyWritesToWhoHasNotBegun) {
   ExecutionPlan plan = testing::putting_to_all(2);
   for (PlanGpu& gpu : plan.gpus) {
@@ -167,7 +167,7 @@ TEST(Mscclpp, NobodyEndsBeforeAllHasCome) {
   EXPECT_TRUE(goes_wrong_somewhere(plan));
 }
 
-// GPU 1 waits for two signals, and the second one does not come.
+// GPU 1 waits for two signals, and the second one never arrives.
 TEST(Mscclpp, TheSignalThatIsMissingIsNamed) {
   ExecutionPlan plan = testing::putting_to_all(3);
   plan.gpus[2].blocks.front().front().channels.pop_back();
@@ -176,7 +176,7 @@ TEST(Mscclpp, TheSignalThatIsMissingIsNamed) {
       << first_flaw_of(plan);
 }
 
-// The first and the second thread of the block would count the same channel at once.
+// The first and the second thread of the block would count on the same channel at the same time.
 TEST(Mscclpp, TwoThreadsCountAtOnce) {
   ExecutionPlan plan = testing::adding_in_scratch(3);
   for (PlanGpu& gpu : plan.gpus) {
@@ -209,7 +209,7 @@ TEST(Mscclpp, TheWriterKeepsACounterOnItsThread) {
   writer.acquire(5);  // not as the second one of an operation
   writer.acquire(4);
   writer.wait(0);
-  writer.acquire(4);  // as the first one, where it was the second one before
+  writer.acquire(4);  // first in this operation, although it was second before
   std::vector<int> semaphores;
   const std::vector<ThreadBlock> pieces = std::move(writer).finish(semaphores);
   ASSERT_EQ(pieces.size(), 1U);
@@ -263,7 +263,7 @@ bool is_told(const ExecutionPlan& plan, std::string_view text) {
                      [&](const executors::Flaw& flaw) { return flaw.text == text; });
 }
 
-// Threads do the chunks of an operation in no order.
+// Threads process the chunks of an operation in any order.
 TEST(Mscclpp, AnOperationDoesNotMeetItself) {
   const auto shifted_by = [](int chunks) {
     const PlanPlace input{.buffer = Buffer::input, .chunks = 2};
@@ -293,7 +293,7 @@ TEST(Mscclpp, AnOperationDoesNotMeetItself) {
   EXPECT_TRUE(is_told(twice, "writes a chunk twice"));
 }
 
-// 2^32 times in and once more: in 32 bits, that looks like once.
+// Included 2^32 times and once more: in 32 bits, this looks like once.
 TEST(Mscclpp, HowOftenARankIsInDoesNotWrap) {
   const PlanPlace input{.buffer = Buffer::input};
   const PlanPlace scratch{.buffer = Buffer::scratch};

@@ -48,7 +48,7 @@ def remove_hosts(hosts):
 
 
 def await_link(host, device):
-    """UCX sees only devices that are up, and a cable takes a moment."""
+    """UCX sees only devices that are up, and a cable takes a moment to come up."""
     for _ in range(100):
         if "LOWER_UP" in call("ip", "-n", host, "link", "show", device).stdout:
             return
@@ -61,7 +61,7 @@ def bytes_sent(host, device):
 
 
 def run(ranks, *program, environment=None, timeout=120, launcher="ip netns exec {host}"):
-    """The job's ranks side by side on both hosts; ranks is how many each has."""
+    """Runs the job's ranks side by side on both hosts; ranks is the number on each."""
     hosts = ",".join(f"{host}:{ranks}" for host, _ in HOSTS)
     return subprocess.run(
         [PROGRAM, "run", "--hosts", hosts, "--launcher", launcher, "--", *program],
@@ -69,7 +69,7 @@ def run(ranks, *program, environment=None, timeout=120, launcher="ip netns exec 
 
 
 def ranks_of(listed):
-    """The ranks of a list like 0-2,5."""
+    """Returns the ranks of a list such as 0-2,5."""
     ranks = set()
     for part in listed.split(","):
         first, _, last = part.partition("-")
@@ -94,7 +94,7 @@ class Hosts(unittest.TestCase):
         self.check_all_right(2)
 
     def test_a_reshard_sends_each_byte_once_to_a_host(self):
-        # Both ranks of the second host need all elements, which the ranks of the first one share.
+        # Both ranks of the second host need all elements, which the ranks of the first host share.
         payload = 4096 * 2048 * 4
         before = bytes_sent(*HOSTS[0])
         done = run(2, RESHARDED)
@@ -129,16 +129,16 @@ class Hosts(unittest.TestCase):
         self.check_all_right(1, {"UNISONO_NETWORK": "ucx", "UCX_TLS": "tcp,self",
                                  "UCX_NET_DEVICES": "first,second",
                                  "UCX_MAX_EAGER_RAILS": "2", "UCX_MAX_RNDV_RAILS": "2"})
-        # UCX decides how to divide a message between them.
+        # UCX decides how to divide a message between its devices.
         for host, _ in HOSTS:
             carried = [bytes_sent(host, device) for device in ("first", "second")]
             self.assertGreater(sum(carried), 1_000_000, f"{host}: {carried}")
 
     def test_over_link_local_addresses(self):
-        """Each host has a name of its own for its end of the cable."""
+        """Each host has its own name for its end of the cable."""
         shown = {}
         for host, end in HOSTS:
-            for _ in range(200):  # until the kernel knows that nobody else has it
+            for _ in range(200):  # until the kernel has checked that the address is unique
                 found = json.loads(call("ip", "-n", host, "-j", "-6", "addr", "show", "dev", end, "scope", "link").stdout)
                 infos = [info for entry in found for info in entry.get("addr_info", [])]
                 if infos and not any(info.get("tentative") for info in infos):
@@ -164,7 +164,7 @@ class Hosts(unittest.TestCase):
         self.check_all_right(2, {"UNISONO_TLS": "1", "UNISONO_CHECKSUM": "1"})
 
     def make_certificates(self, folder):
-        """Each host's own, and a folder with both; the environment of a job with them."""
+        """Creates each host's identity and a folder with both; returns the environment of a job with them."""
         os.mkdir(f"{folder}/trusted")
         for host, _ in HOSTS:
             made = subprocess.run(
@@ -200,7 +200,7 @@ class Hosts(unittest.TestCase):
         done = run(2, "sh", "-c", script)
         self.assertLess(time.monotonic() - begin, 25)
         self.assertNotEqual(done.returncode, 0)
-        # Each line begins with who says it: a rank, or ranks that said the same.
+        # Each line begins with its source: a rank, or all ranks that printed the same.
         said_by = set()
         for line in done.stderr.splitlines():
             if found := re.search(r"(?::(\d+)|\[ranks ([\d,-]+)\]) .*rank 3 .*is gone", line):
@@ -226,7 +226,8 @@ class Hosts(unittest.TestCase):
         self.assertRegex(said, r"rank [01] is gone: the connection to rank [01]")
 
     def test_a_rank_that_ends_before_it_joins_is_named_at_once(self):
-        # Rank 0 hears it from the launcher, the others from rank 0; of rank 0 all from the launcher.
+        # The launcher notifies rank 0, and rank 0 the others; if rank 0 dies, the launcher notifies
+        # all.
         for rank, others in ((1, {0, 2, 3}), (3, {0, 1, 2}), (0, {1, 2, 3})):
             script = f"[ $RANK = {rank} ] && exit 0; exec {PROGRAM} bench barrier"
             done = run(2, "sh", "-c", script, environment={"UNISONO_CONNECT_TIMEOUT_MS": "600000"})
@@ -239,7 +240,7 @@ class Hosts(unittest.TestCase):
             self.assertEqual(said_by, others, done.stderr)
 
     def test_a_shell_that_starts_late_hears_of_it_too(self):
-        # Its script and what the launcher says wait for it together.
+        # Its script and the launcher's messages wait for it together.
         with tempfile.TemporaryDirectory() as folder:
             late = pathlib.Path(folder, "late")
             late.write_text(f'[ "$1" = {HOSTS[0][0]} ] || sleep 1\nexec ip netns exec "$@"\n')

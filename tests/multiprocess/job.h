@@ -31,16 +31,16 @@ class Job {
   Job(int ranks, const Body& body, int timeout_ms = 60'000, int connect_timeout_ms = 60'000);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
-  ~Job();  // kills and collects whatever is left
+  ~Job();  // kills and collects the remaining processes
 
-  // A new process in place of a rank that was killed.
+  // Starts a new process in place of a rank that was killed.
   void replace(int rank, const Body& body);
 
   int ranks() const { return static_cast<int>(ranks_.size()); }
   const std::string& name() const { return name_; }
-  // All ranks have connected. False: not within a minute.
+  // Returns when all ranks have connected; false: not within a minute.
   bool wait_ready();
-  // "ready" when this rank has connected; else what it says.
+  // Returns "ready" when this rank has connected, otherwise its message.
   std::string await_ready(int rank);
   // Returns when the signal was sent, in nanoseconds.
   std::int64_t signal(int rank, int number) const;
@@ -64,7 +64,7 @@ class Job {
 
 std::int64_t now_ns();
 
-// A job of this name has left nothing behind.
+// Checks that a job of this name has left nothing behind.
 void expect_no_files(const std::string& job);
 
 }  // namespace unisono::testing

@@ -20,15 +20,15 @@ namespace {
 
 constexpr int kTrials = 100;
 constexpr int kFullTrials = 2000;
-// Ranks that have connected make their buffers first. How soon a death is told is taken of the
-// trials that kill later.
+// Ranks that have connected create their buffers first. The time until a death is reported is
+// measured in trials that kill later.
 constexpr unsigned kBeginUs = 25'000;
 
 unsigned below(std::mt19937& random, unsigned limit) {
   return static_cast<unsigned>(random() % limit);
 }
 
-// One of the collectives, of 8 B to 4 MiB, as both follow from a seed.
+// Runs one of the collectives, with 8 B to 4 MiB; a seed determines both.
 void communicate(Communicator& comm, std::mt19937& random, std::vector<float>& a,
                  std::vector<float>& b) {
   const auto n = static_cast<std::size_t>(comm.size());
@@ -105,7 +105,8 @@ TEST(Kill, AnyRankAtAnyMomentIsNamedByAllOthers) {
     expect_no_files(job.name());
   }
   std::sort(times_ms.begin(), times_ms.end());
-  // The time depends on the machine's load, so it is told and not judged; Job::ending() bounds it.
+  // The time depends on the machine's load, so it is printed and not judged; Job::ending() bounds
+  // it.
   std::printf("%zu survivors: a death is told after %.2f ms (median), %.2f ms (p99)\n",
               times_ms.size(), times_ms[times_ms.size() / 2], times_ms[times_ms.size() * 99 / 100]);
 }
@@ -125,10 +126,10 @@ TEST(Kill, AllButOne) {
   }
 }
 
-// The times after the kill at which the others knew.
+// The times between the kill and the errors of the others.
 struct Times {
   std::vector<double> ms = {};
-  int never_came = 0;  // killed before anybody had heard of it
+  int never_came = 0;  // killed before any rank had contact with it
 };
 
 void print(Times& times) {
@@ -142,16 +143,16 @@ void print(Times& times) {
   }
 }
 
-// The connect timeout says of a rank that nobody has heard of no more than that it is missing.
+// For a rank without any contact, the connect timeout reports only that it is missing.
 bool says_missing(const Report& report, int victim) {
   const std::string text = report.text;
   return report.code == ErrorCode::connection &&
          (victim == 0 || text.find("missing rank " + std::to_string(victim)) != std::string::npos);
 }
 
-// Before anybody listens, in every stage of the meeting, and soon after it. Whoever found out tells
-// who it was, by its number in the job, and nobody takes the one that tells for the culprit. The
-// full form also looks at the time, which depends on the machine's load.
+// Kills before any rank listens, in every stage of the rendezvous, and soon after it. The rank that
+// detects the death names the victim by its number in the job, and no rank blames the reporting
+// rank. The full form also checks the time, which depends on the machine's load.
 TEST(Kill, WhileTheOthersConnect) {
   const bool full = std::getenv("UNISONO_TEST_FULL") != nullptr;  // NOLINT(concurrency-mt-unsafe)
   const int timeout_ms = full ? 10'000 : 1000;
@@ -233,7 +234,7 @@ Error await_failure(const Communicator& comm) {
   return {ErrorCode::internal, "failure() says nothing"};
 }
 
-// It calls no operation: one thread waits for whoever dies, and perhaps another is in a barrier.
+// It calls no operation: one thread waits for a death, and perhaps another thread is in a barrier.
 void watch(Communicator& comm, bool in_barrier) {
   comm.barrier();
   if (comm.failure()) {
@@ -281,7 +282,7 @@ TEST(Failure, IsNoneAgainInAWorldOfThoseThatAreLeft) {
   Job job(4, [](Communicator& comm) {
     comm.barrier();
     if (comm.rank() == 2) {
-      ::usleep(200'000);  // until the others are through
+      ::usleep(200'000);  // until the others have finished
       _exit(0);
     }
     const Error lost = await_failure(comm);
@@ -291,7 +292,7 @@ TEST(Failure, IsNoneAgainInAWorldOfThoseThatAreLeft) {
     if (lost.code() != ErrorCode::peer_lost || !of_old || left.failure()) {
       throw Error(ErrorCode::internal, lost.what());
     }
-    left.barrier();  // nobody leaves before all have asked
+    left.barrier();  // no rank leaves before all have checked
   });
   for (const int rank : {0, 1, 3}) {
     const auto report = job.ending(rank);
@@ -321,7 +322,7 @@ TEST(Stop, ARankThatStopsIsNamedInATimeout) {
   }
 }
 
-// A slow operation is no timeout as long as it goes on.
+// A slow operation does not time out while it progresses.
 TEST(Stop, ProgressKeepsATimeoutAway) {
   Job job(
       2,
@@ -355,12 +356,12 @@ int in_child(Communicator& comm, Request& request) {
     }
     return false;
   };
-  // test() would move the operation of the parent, in the memory of both.
+  // test() would progress the parent's operation, in the memory of both.
   return (refused([&] { comm.barrier(); }) ? 0 : 1) +
          (refused([&] { static_cast<void>(request.test()); }) ? 0 : 2);
 }
 
-// Its child holds what it has inherited, the connections among it.
+// Its child holds what it has inherited, including the connections.
 TEST(Fork, AKilledRankIsMissedThoughItsChildLives) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
@@ -384,8 +385,8 @@ TEST(Fork, AKilledRankIsMissedThoughItsChildLives) {
   expect_lost(report, {1});
 }
 
-// The AddressSanitizer of GCC before 14 does not take the locks of its allocator at a fork: a child
-// hangs in malloc() where another thread, such as that of progress, was in it.
+// The AddressSanitizer of GCC before 14 does not take its allocator's locks at a fork: a child
+// hangs in malloc() if another thread, such as the progress thread, was in malloc().
 #if defined(__SANITIZE_ADDRESS__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 14
 constexpr bool kChildMayAllocate = false;
 #else

@@ -1,5 +1,5 @@
-// A program that catches nothing, for tests of what `unisono run` says and does about its ranks:
-// launched WHAT, where WHAT is what happens to the job.
+// A program that catches nothing, for tests of the reports and actions of `unisono run`: launched
+// WHAT, where WHAT is the fault of the job.
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -110,7 +110,7 @@ int run(Communicator& comm, const std::string& what) {
     ::raise(SIGKILL);
   } else if (what == "stands still") {
     ::pause();
-  } else if (what == "ends last") {  // as a process does that leaves a core dump
+  } else if (what == "ends last") {  // as a process that leaves a core dump
     {
       const Communicator last = std::move(comm);
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `unisono run` says and does about ranks that fail, are stopped, or are refused something.
+"""Tests the reports and actions of `unisono run` when ranks fail, are stopped, or lack a resource.
 
   launcher_test.py UNISONO LAUNCHED
 
@@ -43,7 +43,7 @@ def needs_root(what):
 
 
 class Signals(unittest.TestCase):
-    """Ranks that catch nothing end by the launcher's signal, and not by an error of the others."""
+    """Ranks that catch nothing are ended by the launcher's signal, not by an error of the others."""
 
     def check(self, code, said, number):
         self.assertEqual(code, 128 + number, said)
@@ -63,12 +63,12 @@ class Signals(unittest.TestCase):
                 self.check(job.returncode, said, number)
 
     def test_of_a_terminal(self):
-        """Rank 0, which reads the terminal, has the signal before the others."""
+        """Rank 0, which reads the terminal, gets the signal before the others."""
         process, terminal = pty.fork()
         if process == 0:
             os.execve(UNISONO, [UNISONO, "run", "-n", "3", "--", LAUNCHED, "works"], environment())
         said = ""
-        with contextlib.suppress(OSError):  # the terminal has gone
+        with contextlib.suppress(OSError):  # the terminal is closed
             while part := os.read(terminal, 4096).decode():
                 said += part
                 if "\x03" not in said and said.count("is ready") == 3:
@@ -219,7 +219,7 @@ class Labels(unittest.TestCase):
 
 
 def refuse_memfd(error):
-    """A filter of system calls, as a container has one."""
+    """Applies a filter of system calls, as containers have."""
     architecture = os.uname().machine
     number = {"x86_64": 319, "aarch64": 279}[architecture]
     code = b"".join(struct.pack("HBBI", *each) for each in (
@@ -270,7 +270,7 @@ class NameServer(unittest.TestCase):
     @needs_root("a network namespace gets a name server that does not answer")
     def test_that_does_not_answer_takes_no_longer_than_the_deadline(self):
         with tempfile.NamedTemporaryFile("w") as file:
-            # Longer than the test may take.
+            # Longer than the duration of the test.
             file.write("nameserver 127.0.0.1\noptions timeout:30 attempts:5\n")
             file.flush()
             done = subprocess.run(["unshare", "--net", "--mount", sys.executable, "-c", SILENT_SERVER, file.name, LAUNCHED],

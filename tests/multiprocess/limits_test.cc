@@ -1,4 +1,4 @@
-// Ranks whose process may not have what an operation needs.
+// Ranks whose process lacks a resource that an operation needs.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ TEST(Limits, ARankThatGetsNoThreadTellsAll) {
     if (comm.rank() == 0) {
       limit_memory(std::size_t{1} << 20);
     } else {
-      ::usleep(50'000);  // rank 0 cannot end it at once
+      ::usleep(50'000);  // so that rank 0 cannot end it at once
     }
     Request request = comm.all_reduce_async(std::span(data), sum);
     request.wait();

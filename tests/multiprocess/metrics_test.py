@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `unisono top --metrics` says about jobs that run, hang and lose a rank.
+"""Tests `unisono top --metrics` on jobs that run, hang and lose a rank.
 
   metrics_test.py UNISONO LAUNCHED
 
@@ -21,7 +21,7 @@ import urllib.request
 
 try:
     import prometheus_client
-except ImportError:  # Debian has it for its own Python, where ours may be another one
+except ImportError:  # Debian packages it for its own Python, which may differ from ours
     sys.path.append("/usr/lib/python3/dist-packages")
     import prometheus_client  # noqa: F401
 import prometheus_client.openmetrics.parser
@@ -53,7 +53,7 @@ class Exporter:
             return answer.headers["Content-Type"], answer.read().decode()
 
     def scrape(self, world):
-        """{name: {labels: value}} of one world, without its own and the host's label."""
+        """Returns {name: {labels: value}} of one world, without the labels of the world and the host."""
         kind, text = self.get(OPENMETRICS)
         assert kind == OPENMETRICS + "; charset=utf-8", kind
         return values(prometheus_client.openmetrics.parser.text_string_to_metric_families(text), world)
@@ -139,7 +139,7 @@ class Metrics(unittest.TestCase):
         self.assertEqual(total(after, "unisono_world_groups"), 1)
         self.check_that_no_counter_fell(before, after)
 
-        # The ranks 1 to 3 hang in a barrier.
+        # Ranks 1 to 3 hang in a barrier.
         self.assertEqual(total(after, "unisono_caused_waiting_seconds_total", rank="4"), 0)
         hang = self.scrape_until(exporter, name, lambda found: len(found.get("unisono_wait_seconds", {})) == 3 and
                                  min(found["unisono_wait_seconds"].values()) > 0.2)
@@ -162,7 +162,7 @@ class Metrics(unittest.TestCase):
         once = values(prometheus_client.parser.text_string_to_metric_families(printed), name)
         self.assertEqual(total(once, "unisono_calls_total", operation="all_reduce"), 400)
 
-        # One rank is killed while nobody else can do anything.
+        # One rank is killed while no other rank can act.
         pids = [rank["pid"] for rank in job.seen_by_top()["ranks"]]
         held = [job.process.pid, *(pids[rank] for rank in (0, 1, 3))]
         for pid in held:

@@ -21,7 +21,7 @@ import unittest
 import trace_events
 
 PROGRAM = ""
-# By how much the clock of the second host is ahead.
+# The offset of the second host's clock.
 AHEAD_S = 1000
 
 
@@ -51,7 +51,7 @@ class Case(unittest.TestCase):
         return self.trace
 
     def check_messages(self):
-        """Each is of two operations of its number, and lies in both of them."""
+        """Each message belongs to two operations with its number, and lies within both."""
         ops = {(op["rank"], f"{op['group']} #{op['number']}"): op for op in rows(self.trace["ops"])}
         for message in rows(self.trace["messages"]):
             self.assertLessEqual(message["start_us"], message["end_us"])
@@ -70,7 +70,7 @@ class Case(unittest.TestCase):
         return json.loads(done.stdout)
 
     def check_said(self, code):
-        """What the ranks printed of why they ended is the first finding, word for word."""
+        """The reason that the ranks printed is the first finding, word for word."""
         first = self.trace["findings"][0]
         self.assertEqual(first["kind"], code)
         text = first["text"].removeprefix(code + ": ")
@@ -120,7 +120,7 @@ class OneHost(Case):
         self.assertIn("dmesg", self.trace["findings"][0]["next"])
         self.check_said("peer_lost")
         self.assertEqual((self.trace["findings"][0]["ranks"], self.trace["findings"][0]["waiting"]), ([1], [0]))
-        # Played again, rank 0 comes to where it was.
+        # In a replay, rank 0 reaches the same point.
         again = self.replay()
         self.assertEqual(again["wrong"], "")
         was_at = re.search(r"rank 0 was at step (\d+) of (\w+) #(\d+)", self.said)
@@ -144,7 +144,7 @@ class OneHost(Case):
         # The finding depends on the rank's operation when it was stopped.
         self.assertIn(self.kinds()[0], ("stopped", "deadlock"))
         self.assertTrue(self.trace["findings"][0]["text"])
-        # From the stop at 1 s to the end at 3 s; less where a busy machine started late.
+        # From the stop at 1 s to the end at 3 s; less if a busy machine started late.
         unended = [op for op in rows(self.trace["ops"]) if op["end_us"] is None]
         self.assertGreater(max(op["waiting_us"] for op in unended), 0.5e6)
         exported = call(PROGRAM, "trace", "export", self.path("run.json"), "-o", "-")
@@ -152,13 +152,13 @@ class OneHost(Case):
                   if event["name"].endswith("(not ended)")]
         self.assertEqual(len(slices), len(unended))
         self.assertGreater(max(event["dur"] for event in slices), 0.5e6)
-        # The terminal says the same, and nothing that can be done to a living process only.
+        # The terminal shows the same text, without advice that applies only to living processes.
         self.assertIn(self.trace["findings"][0]["text"], self.said)
         self.assertNotIn("kill -CONT", self.said)
         self.assertNotIn("gdb -p", self.said)
 
     def test_a_timeout_of_the_ranks_is_told(self):
-        # Rank 0 prints the head of its table when all have connected.
+        # Rank 0 prints the head of its table after all ranks have connected.
         script = (f"[ $RANK = 0 ] && exec > {self.path('table')}; "
                   f"[ $RANK = 1 ] && (until grep -qs algbw {self.path('table')}; do sleep 0.1; done; sleep 1; "
                   f"kill -STOP $$) & "
@@ -219,7 +219,7 @@ class OneHost(Case):
         self.assertEqual(done.returncode, 2)
 
     def bench(self, place, limit="true", ranks=2):
-        """The lines on stderr about recordings, of a job that must be right wherever it records to."""
+        """Returns the lines on stderr about recordings, of a job that must be right wherever it records."""
         job = f"{limit}; exec {PROGRAM} bench all_reduce -b 4K -e 4K -n 3"
         done = call(PROGRAM, "run", "-n", str(ranks), "--", "sh", "-c", job,
                     env={**os.environ, "UNISONO_RECORD": place})
@@ -307,9 +307,9 @@ class Chrome(Case):
             self.check_arrows(read)
 
     def check_arrows(self, read):
-        """Each message is one, from the slice that sends it to one that takes from its sender."""
+        """Each message is one arrow, from the sending slice to a slice that receives from its sender."""
         self.assertEqual(len(read.arrows), len(self.trace["messages"]["from"]))
-        # If two slices begin in the same nanosecond it may be the other one.
+        # If two slices begin in the same nanosecond, it may be the other one.
         wrong = 0
         for (row, _, _), departure, arrival in read.arrows:
             sender, receiver = self.trace["messages"]["from"][row], self.trace["messages"]["to"][row]
@@ -326,7 +326,7 @@ class Chrome(Case):
 
 
 def two_hosts():
-    """Two network namespaces with a cable, the second with a clock of its own; None: not allowed."""
+    """Creates two network namespaces with a cable, the second with its own clock; None: not permitted."""
     tag = os.getpid() % 250 + 1
     hosts = [f"10.215.{tag}.{i}" for i in (1, 2)]
     ends = [f"r{tag}a", f"r{tag}b"]
@@ -352,7 +352,7 @@ def remove(hosts):
 
 
 class OtherHost(Case):
-    """A host that is reached through a program, and is this one."""
+    """A host that is reached through a program, and is this machine."""
 
     def setUp(self):
         super().setUp()
@@ -364,7 +364,7 @@ class OtherHost(Case):
         return ["--hosts", "127.0.0.1:2", "--launcher", self.launcher + " {host}", "--", *program]
 
     def said_folder(self):
-        """Where its ranks record, as they say in a file."""
+        """Returns the folder in which its ranks record, which they write to a file."""
         return pathlib.Path(self.path("folder")).read_text().strip().removesuffix("/.")
 
     def test_nothing_is_left_there(self):
@@ -386,7 +386,7 @@ class OtherHost(Case):
         self.wait_until(lambda: not os.path.exists(self.said_folder()))
 
     def shell(self, does):
-        """The first program that leads to the host to fetch the recordings does this instead, of "$script"."""
+        """The first program that connects to the host to fetch the recordings does this instead of "$script"."""
         pathlib.Path(self.launcher).write_text(f"""#!/bin/sh
 shift
 script=
@@ -400,11 +400,11 @@ fi;; esac
 exec "$@" -c "$script"
 """)
 
-    # As a connection does that is cut while the job runs.
+    # As a connection that is cut while the job runs.
     DIES = "echo unisono-recording-folder $(mktemp -d); exec <&-; : > {gone}; echo >&2; echo Connection reset >&2; exit 255"
 
     def after_its_death(self, more=""):
-        """A program that runs when the shell is dead."""
+        """A program that runs after the shell has died."""
         return ["sh", "-c", f"until [ -e {self.path('gone')} ]; do sleep 0.1; done; {PROGRAM} bench barrier -n 3{more}"]
 
     def test_a_keeper_that_died_is_started_again(self):
@@ -451,14 +451,14 @@ exec ip netns exec $host "$@"
         self.assertNotIn(None, uncertainty)
         self.assertLess(max(uncertainty), 1000)
         self.assertGreater(max(uncertainty[2:]), max(uncertainty[:2]))
-        # Events of one operation on all ranks are close together: not 1000 s apart.
+        # Events of one operation are close together on all ranks: not 1000 s apart.
         barrier = [op for op in rows(self.trace["ops"]) if op["collective"] == "barrier"]
         for number in {op["number"] for op in barrier}:
             ops = [op for op in barrier if op["number"] == number]
             begins = max(op["start_us"] for op in ops)
             ends = min(op["end_us"] for op in ops)
             self.assertLessEqual(begins, ends + 2 * max(uncertainty))
-        # In truth both clocks are the same, so it is known how far off they are.
+        # Both clocks are in fact the same, so the error of the alignment is known.
         self.assertLess(max(self.trace["ops"]["end_us"]), 60e6)
 
 

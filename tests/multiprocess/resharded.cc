@@ -1,4 +1,4 @@
-// Four ranks: 0 and 1 have a matrix, each some rows of it, and 2 and 3 get all of it.
+// Four ranks: 0 and 1 hold the rows of a matrix, and 2 and 3 get all of it.
 #include <cstddef>
 #include <cstdio>
 #include <exception>

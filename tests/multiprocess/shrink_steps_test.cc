@@ -1,4 +1,4 @@
-// A rank dies, the others shrink the world, and another one dies at any step of that.
+// A rank dies, the others shrink the world, and another rank dies at any step of shrink().
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,12 +22,12 @@ namespace {
 constexpr int kRanks = 4;
 constexpr std::int64_t kMostNs = 5'000'000'000;  // from the second death to the end of the others
 constexpr int kNoStep = 1 << 30;
-constexpr int kFewestSteps = 20;  // of a whole shrink(): with fewer, they were not seen
-// Each world has so long: then the steps that were tried are enough.
+constexpr int kFewestSteps = 20;  // steps of a whole shrink(): with fewer, the trace failed
+// The time limit of each world: after it, enough steps were tried.
 constexpr std::chrono::seconds kQuick{3};
 constexpr std::chrono::seconds kFull{36};
 
-// The rank that dies first, and the one that dies while the others shrink.
+// The rank that dies first, and the rank that dies while the others shrink.
 struct Case {
   int first = 0;
   int second = 0;
@@ -52,7 +52,7 @@ std::string text_of(const std::vector<int>& ranks) {
   return text;
 }
 
-// Every rank adds what it was in the first world.
+// Every rank adds its number in the first world.
 void check_sum(Communicator& comm, const std::vector<int>& ranks) {
   std::vector<int> data(1000, ranks[static_cast<std::size_t>(comm.rank())]);
   comm.all_reduce(data, sum);
@@ -64,7 +64,7 @@ void check_sum(Communicator& comm, const std::vector<int>& ranks) {
 void await_death(Communicator& comm, const Case& dying) {
   std::vector<float> data(1000, 1);
   try {
-    comm.barrier();  // in which others may still be when this rank is through
+    comm.barrier();  // the others may still be in this barrier when the rank leaves it
     if (comm.rank() == dying.first) {
       ::raise(SIGKILL);
     }
@@ -80,13 +80,13 @@ void await_death(Communicator& comm, const Case& dying) {
   }
 }
 
-// Shrinks until both are out, and says as an error who is left.
+// Shrinks until both have left the world, and reports the remaining ranks as an error.
 void go_on(Communicator& comm, const Case& dying) {
   std::vector<int> ranks(kRanks);
   std::iota(ranks.begin(), ranks.end(), 0);
   for (;;) {
     Communicator old = std::move(comm);
-    // The remaining ranks on several hosts may be no quorum, which this test is not about.
+    // The remaining ranks on several hosts may not have a quorum, which this test does not cover.
     comm = old.shrink({.timeout_ms = 20'000, .quorum = false});
     std::vector<int> left;
     for (const int rank : comm.previous_ranks()) {
@@ -97,7 +97,7 @@ void go_on(Communicator& comm, const Case& dying) {
       check_sum(comm, ranks);
       throw Error(ErrorCode::internal, "went on: " + text_of(ranks));
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::aborted) {  // another one has seen it and shrinks
+      if (error.code() == ErrorCode::aborted) {  // another rank has detected the death and shrinks
         continue;
       }
       const int peer = error.context().peer;
@@ -120,8 +120,8 @@ void live_and_die(Communicator& comm, const Case& dying) {
   mark_end();
 }
 
-// A job in which both have died. The others take their time to go on, so some are under way at
-// once.
+// A job in which both have died. The other ranks end slowly, so several jobs exist at the same
+// time.
 class Trial {
  public:
   Trial(const Case& dying, int step)
@@ -164,7 +164,7 @@ class Trial {
   std::int64_t killed_ns_ = 0;
 };
 
-// Several cases in turn, their steps in random order, as many as there is time for.
+// Runs several cases in turn, with their steps in random order, until the time is over.
 TEST(ShrinkSteps, ADeathAtAnyStepIsSurvivedByTheOthers) {
   if (const std::string why = why_not_traced(); !why.empty()) {
     GTEST_SKIP() << why;

@@ -1,4 +1,4 @@
-// Ranks die, and the others go on without them; new ones come in their place.
+// Ranks die, and the others continue without them; new ranks replace them.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -62,7 +62,7 @@ void communicate_until_error(Communicator& comm) {
   }
 }
 
-// All that `comm` can do is right: every rank adds what it was in the first world.
+// Checks that `comm` works: every rank adds its number in the first world.
 void check(Communicator& comm, const std::vector<int>& ranks) {
   std::vector<int> data(1000, ranks[static_cast<std::size_t>(comm.rank())]);
   comm.all_reduce(data, sum);
@@ -77,7 +77,7 @@ void check(Communicator& comm, const std::vector<int>& ranks) {
   }
 }
 
-// Only one rank of the world comes.
+// Only one rank of the world calls.
 void expect_refused(Communicator& old) {
   try {
     static_cast<void>(old.shrink());
@@ -89,7 +89,8 @@ void expect_refused(Communicator& old) {
   throw Error(ErrorCode::corrupt, "a second shrink() was not refused");
 }
 
-// Goes on without those that die, and says as an error who is left: "went on: 0 1 3 ".
+// Continues without the ranks that die, and reports the remaining ranks as an error: "went on: 0 1
+// 3 ".
 void go_on_for_ever(Communicator& comm, const ShrinkOptions& options) {
   std::vector<int> ranks(kRanks);
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -112,7 +113,7 @@ void go_on_for_ever(Communicator& comm, const ShrinkOptions& options) {
       }
       ranks = left;
       check(comm, ranks);
-      ::usleep(20'000);  // for those that are killed a little later
+      ::usleep(20'000);  // for ranks that are killed slightly later
       comm.barrier();
       break;
     } catch (const Error& error) {
@@ -182,8 +183,8 @@ TEST(Shrink, ManyDieAtOnceOrOneAfterTheOther) {
       expect_the_same(job, victims);
       continue;
     }
-    // They may have gone on with those that died later, and without some quorum afterwards: but
-    // all who live say the same.
+    // They may have continued with ranks that died later, and without a quorum afterwards, but all
+    // living ranks must report the same.
     std::string first;
     for (int rank = 0; rank < kRanks; ++rank) {
       if (std::find(victims.begin(), victims.end(), rank) != victims.end()) {
@@ -211,7 +212,8 @@ TEST(Shrink, OneAloneGoesOnWhereNoQuorumIsAskedFor) {
   EXPECT_STREQ(report->text, "internal: went on: 3 ");
 }
 
-// One that leaves is no failure; the others go on without it. Here all are threads of this process.
+// A rank that leaves is not a failure; the others continue without it. Here all ranks are threads
+// of this process.
 TEST(Shrink, WithoutARankThatHasLeft) {
   const std::string job = comm::testing::unique_name("left");
   const auto said = comm::testing::as_threads(kRanks, [&](int rank) -> std::string {
@@ -256,7 +258,7 @@ std::vector<int> all_ranks() {
   return ranks;
 }
 
-// Sums until a rank dies, goes on without it, and then with a new one in its place.
+// Sums until a rank dies, continues without it, and then with a new rank in its place.
 void heal(Communicator& comm, std::atomic<int>& whole) {
   int files = 0;
   for (int cycle = 0; cycle < kCycles; ++cycle) {
@@ -281,10 +283,10 @@ void heal(Communicator& comm, std::atomic<int>& whole) {
   }
 }
 
-// A rank that was killed is replaced, again and again: each time by the last one of the new world.
+// A killed rank is replaced again and again: each time by the last rank of the new world.
 TEST(Shrink, ANewRankTakesTheLastPlace) {
   void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  auto& whole = *new (page) std::atomic<int>(0);  // ranks of worlds that were made whole again
+  auto& whole = *new (page) std::atomic<int>(0);  // ranks of worlds that were completed again
   Job job(kRanks, [&](Communicator& comm) { heal(comm, whole); });
   ASSERT_TRUE(job.wait_ready());
   for (int cycle = 0; cycle < kCycles; ++cycle) {

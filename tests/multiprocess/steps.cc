@@ -23,7 +23,7 @@ struct Name {
   std::uint64_t number = 0;
   const char* text = "";
 };
-// By these it tells others something, or takes what it will share with them.
+// With these calls it notifies other processes, or creates what it shares with them.
 constexpr std::array<Name, 12> kTelling = {{{SYS_sendmsg, "sendmsg"},
                                             {SYS_sendto, "sendto"},
                                             {SYS_write, "write"},
@@ -47,7 +47,7 @@ const char* telling(std::uint64_t number) {
   throw Error(ErrorCode::resource, what + ": " + std::strerror(errno));  // NOLINT
 }
 
-// Until it stops next; returns by which signal. -1: it has ended.
+// Continues until the next stop; returns its signal. -1: the process has ended.
 int await_stop(pid_t process) {
   int status = 0;
   if (::waitpid(process, &status, 0) != process) {
@@ -71,7 +71,7 @@ class Steps {
   std::set<std::pair<std::uint64_t, std::uint64_t>> made_;
 };
 
-// False: the system does not say.
+// Returns false if the system does not report it.
 bool get_call(pid_t process, __ptrace_syscall_info& info) {
   return ::ptrace(PTRACE_GET_SYSCALL_INFO, process, sizeof(info), &info) > 0;
 }

@@ -1,6 +1,6 @@
-// Kills a process at a step of its own: at one of the system calls that it makes between two marks.
-// What other processes can see of it changes with these and with its writes to shared memory, so to
-// kill it at each of them is to kill it at each state.
+// Kills a process at a step: at one of the system calls that it makes between two marks. The state
+// that other processes see changes only with these calls and with its writes to shared memory, so a
+// kill at each call covers each state.
 #pragma once
 
 #include <sys/types.h>
@@ -9,11 +9,11 @@
 
 namespace unisono::testing {
 
-// Why no process can be traced here, as in a container that forbids it; empty: it can.
+// Returns why processes cannot be traced here, as in a container that forbids it; empty: they can.
 std::string why_not_traced();
 
-// In the process that is to die: all that its thread does until mark_end() are steps.
-// Throws resource where it cannot be traced.
+// In the process to be killed: every action of its thread until mark_end() is a step.
+// Throws resource if the process cannot be traced.
 void mark_begin();
 void mark_end();
 
@@ -21,9 +21,9 @@ void mark_end();
 // its second mark, if it makes fewer. Calls that it repeats while it waits are one step.
 struct Kill {
   int steps = 0;     // that it made
-  std::string what;  // the call that it was not to make: "sendmsg"; "end": its second mark
+  std::string what;  // the call that it did not make: "sendmsg"; "end": its second mark
 };
-// Throws resource where it cannot be traced.
+// Throws resource if the process cannot be traced.
 Kill kill_at_step(pid_t process, int step);
 
 }  // namespace unisono::testing

@@ -7,7 +7,7 @@ that began last on its track; names of tracks are looked up by the number of the
 
 
 def ns(us):
-    return int(us * 1000.0)  # cuts off
+    return int(us * 1000.0)  # truncates
 
 
 class Read:

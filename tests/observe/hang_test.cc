@@ -1,4 +1,4 @@
-// Jobs that hang, seen from outside: in the shared memory of ranks that run here, and as data.
+// Jobs that hang, observed from outside: in the shared memory of ranks that run here, and as data.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@
 namespace unisono::cli {
 namespace {
 
-// Ranks as threads of this process, which an error may end.
+// Ranks as threads of this process, which may end with an error.
 class Ranks {
  public:
   template <typename Body>
@@ -45,8 +45,8 @@ class Ranks {
     }
     EXPECT_EQ(errors_, 0);
   }
-  // The finding that is the one looked for; within ten seconds, or the last one that was another:
-  // ranks that have only begun to wait make other findings first.
+  // Returns the expected finding; if it does not appear within ten seconds, the last other finding,
+  // because ranks that have just begun to wait cause other findings first.
   Finding wait_for(const std::function<bool(const Finding&)>& is_it) const {
     Finding last;
     for (int tries = 0; tries < 1000; ++tries) {
@@ -66,7 +66,7 @@ class Ranks {
     return last;
   }
 
-  // True within ten seconds.
+  // Waits up to ten seconds for a condition.
   bool nobody_waits() const {
     for (int tries = 0; tries < 1000; ++tries) {
       for (const Job& job : find_jobs()) {
@@ -161,7 +161,7 @@ TEST(LiveHang, LooksAgainIntoAProcessThatHadNoJob) {
   seen = true;
 }
 
-// Its members have other numbers in the group than in the world.
+// Its members have different numbers in the group and in the world.
 TEST(LiveHang, NamesTheRankOfTheWorldForAWaitInAGroup) {
   std::atomic<bool> seen = false;
   Finding finding;
@@ -189,10 +189,12 @@ TEST(LiveHang, NamesTheRankOfTheWorldForAWaitInAGroup) {
   EXPECT_EQ(finding.waiting, std::vector<int>{0});
 }
 
-// Ranks as processes, which say that they are ready, and then wait until this is destroyed.
+// Ranks as processes, which report that they are ready, and then wait until this object is
+// destroyed.
 class Processes {
  public:
-  // `body` gets what it has to call when it is ready; empty, or why it cannot be done here.
+  // `body` gets a function to call when it is ready. It returns an empty text, or why the test is
+  // impossible here.
   using Body = std::function<std::string(int rank, const std::function<void()>& ready)>;
   Processes(int ranks, const Body& body) : ranks_(ranks) {
     EXPECT_EQ(::pipe(ready_) + ::pipe(go_), 0);
@@ -203,7 +205,7 @@ class Processes {
             return body(mine, [this] {
               char byte = 'r';
               static_cast<void>(!::write(ready_[1], &byte, 1));
-              static_cast<void>(!::read(go_[0], &byte, 1));  // until the test has seen enough
+              static_cast<void>(!::read(go_[0], &byte, 1));  // until the test has observed enough
             });
           },
           rank);
@@ -262,7 +264,7 @@ TEST(LiveJobs, HaveTheGroupsOfTheirOwnWorld) {
   EXPECT_EQ(job_named(second).groups.size(), 3U);
 }
 
-// The caller's other work has a label of its own.
+// The caller's other work has its own label.
 TEST(LiveJobs, NameTheLoadThatAnAsynchronousCallWaitsFor) {
   const std::string name = comm::testing::unique_name("async");
   std::atomic<bool> seen = false;
@@ -306,7 +308,7 @@ TEST(LiveJobs, NameTheLoadThatAnAsynchronousCallWaitsFor) {
   EXPECT_EQ(said, std::vector<std::string>(2));
 }
 
-// In a container a process has another number than here.
+// In a container, a process has a different number.
 TEST(LiveJobs, HaveTheProcessesOfContainers) {
   const std::string name = comm::testing::unique_name("contained");
   const Processes ranks(1, [&](int rank, const std::function<void()>& ready) {

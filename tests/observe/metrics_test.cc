@@ -1,5 +1,5 @@
-// The metrics of jobs as data: counters whose groups come and go, and names that are too many or
-// are no text. tests/multiprocess/metrics_test.py reads those of real jobs.
+// The metrics of jobs as data: counters whose groups come and go, too many names, and invalid
+// names. tests/multiprocess/metrics_test.py reads the metrics of real jobs.
 #include "top/metrics.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class Scraped : public testing::Test {
   void scrape(const std::vector<Job>& jobs, std::int64_t now_ns = kNow) {
     text = metrics.text(jobs, now_ns, Metrics::Format::openmetrics);
   }
-  // The value of the only series with these words; -1: there is none.
+  // Returns the value of the only series with these words; -1: there is none.
   double value(const std::string& name, const std::vector<std::string>& labels = {}) const {
     double found = -1;
     for (std::size_t at = text.find("\n" + name + "{"); at != std::string::npos;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-// Rank 0 waits for rank 1 in operation #5, which that one has entered or not.
+// Rank 0 waits for rank 1 in operation #5, which rank 1 has entered or not.
 Job job_of_two(std::uint64_t reached) {
   Job job{.world = {.pids = {100, 101}, .left = {false, false}}};
   job.processes = {ProcessState{.pid = 100, .state = 'S'}, ProcessState{.pid = 101, .state = 'R'}};
@@ -81,7 +81,7 @@ TEST(Hang, SaysThatCallsDiffer) {
   EXPECT_EQ(findings[0].kind, "mismatch");
 }
 
-// In the words of the error that the ranks themselves would give.
+// In the words of the error that the ranks themselves would raise.
 TEST(Hang, SaysWhatToAgreeOn) {
   Job job = job_of_two(5);
   job.world.group.ranks[1].waiting = comm::WaitTarget{.peer = 0, .since_ns = 4 * kSecond};
@@ -96,7 +96,7 @@ TEST(Hang, SaysWhatToAgreeOn) {
             "all ranks must make the same calls in the same order");
 }
 
-// No particular rank blocks it: any rank may send.
+// No particular rank blocks it, because any rank may send.
 TEST(Hang, TellsOfAReceiveFromAnybody) {
   Job job = job_of_two(5);
   job.world.group.ranks[0].waiting = comm::WaitTarget{
@@ -106,7 +106,7 @@ TEST(Hang, TellsOfAReceiveFromAnybody) {
   EXPECT_EQ(alone[0].kind, "unanswered");
   EXPECT_EQ(alone[0].waiting, std::vector<int>{0});
   EXPECT_EQ(alone[0].text.english, "rank 0 (pid 100) waits for a send of any rank with tag 4");
-  // And who waits for that rank hears what it waits for.
+  // Ranks that wait for that rank are told its own wait.
   job.world.group.ranks[1].newest.sequence = 6;
   job.world.group.ranks[1].waiting = comm::WaitTarget{.peer = 0, .since_ns = 4 * kSecond};
   const std::vector<Finding> owed = explain_hang(job, 10 * kSecond);
@@ -119,7 +119,7 @@ TEST(Hang, TellsOfAReceiveFromAnybody) {
             owed[0].details.end());
 }
 
-// The numbers of processes are as the looking process sees them, whatever they think themselves.
+// Process numbers are those of the observing process, not those that the ranks see.
 TEST(Hang, NamesProcessesAsTheyAreKnownHere) {
   Job job = job_of_two(4);
   job.world.pids = {1, 2};
@@ -130,7 +130,7 @@ TEST(Hang, NamesProcessesAsTheyAreKnownHere) {
             std::string::npos);
 }
 
-// The same with rank 1 on another host.
+// As above, with rank 1 on another host.
 Job part_of_two() {
   Job job = job_of_two(5);
   job.world.pids[1] = 0;
@@ -153,7 +153,7 @@ TEST(Hang, SaysThatARankIsOnAnotherHost) {
   EXPECT_EQ(size_text(job), "2 ranks, 1 of them here, 1 group");
 }
 
-// It may be that rank which the one of the other host waits for.
+// The rank of the other host may wait for this rank.
 TEST(Hang, BlamesARankThatIsHereBeforeOneThatIsNot) {
   Job job = part_of_two();
   job.world.pids.push_back(102);
@@ -181,7 +181,7 @@ TEST(Hang, NamesAGroupThatIsSeenInPart) {
             "waited for: barrier #5 of the group of rank 0 here and 1 more elsewhere");
 }
 
-// Returns the segment of a host in a job of two ranks, each on a host of its own.
+// Returns the segment of a host in a job of two ranks on two hosts.
 Job part_with(int rank) {
   Job part{.segment = static_cast<std::uint64_t>(rank),
            .world = {.job = "apart", .pids = {0, 0}, .left = {false, false}, .labels = {"", ""}}};
@@ -208,13 +208,13 @@ TEST(Jobs, OfSeveralHostsOnOneMachineAreSeenAsOne) {
   EXPECT_EQ(jobs[0].world.labels, (std::vector<std::string>{"layer 0", "layer 1"}));
   EXPECT_EQ(pid_of(jobs[0], 0), 100);
   EXPECT_EQ(jobs[0].world.group.ranks.size(), 2U);
-  ASSERT_EQ(jobs[0].groups.size(), 3U);  // two have the same id, and other members
+  ASSERT_EQ(jobs[0].groups.size(), 3U);  // two have the same id, and different members
   const std::vector<Finding> findings = explain_hang(jobs[0], kSecond);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].kind, "deadlock");
 }
 
-// Two runs may have the same name: whose parts belong together is not known.
+// Two runs may have the same name, so it is unknown which parts belong together.
 TEST(Jobs, ThatShowARankTwiceStayApart) {
   const std::vector<Job> jobs = join_parts({part_with(1), part_with(0), part_with(0)});
   ASSERT_EQ(jobs.size(), 3U);

@@ -1,5 +1,5 @@
-// A model of linear layers with max(0, x) between them, in integers that wrap around: sums are the
-// same in any order, so every schedule must give the same bits as one process.
+// A model of linear layers with max(0, x) between them, in integers that wrap: sums do not depend
+// on the order, so every schedule must give the same bits as one process.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ using Words = std::vector<std::uint64_t>;
 struct Layer {
   std::size_t in = 1;
   std::size_t out = 1;
-  Words weights = {};  // out rows of in
+  Words weights = {};  // out rows of length in
   Words gradient = {};
 
-  // out: max(0, weights * input), sample after sample.
+  // out: max(0, weights * input), for each sample.
   void forward(std::span<const std::uint64_t> input, std::span<std::uint64_t> output) const {
     for (std::size_t i = 0; i < output.size(); ++i) {
       const auto sum = static_cast<std::int64_t>(row(input, i));
@@ -64,7 +64,7 @@ struct Layer {
   }
 };
 
-// Layers of different widths, so that every boundary has a shape of its own.
+// Layers of different widths, so that every boundary has its own shape.
 class Model {
  public:
   static constexpr std::size_t kBatch = 3;
@@ -91,7 +91,7 @@ class Model {
     }
     return words;
   }
-  // The gradient of half the squared distance to what was wanted.
+  // The gradient of half the squared distance from the target.
   static Words loss_gradient(Words output, int microbatch) {
     for (std::uint64_t& value : output) {
       value -= static_cast<std::uint64_t>(microbatch) + 1;
@@ -105,7 +105,7 @@ class Model {
       }
     }
   }
-  // One process, one microbatch after the other: adds to the gradients.
+  // Computes in one process, one microbatch after the other, and adds to the gradients.
   void accumulate(int microbatches, int step) {
     for (int microbatch = 0; microbatch < microbatches; ++microbatch) {
       std::vector<Words> values = {data(microbatch, step)};
@@ -163,8 +163,8 @@ inline std::span<std::uint64_t> words(std::span<std::byte> bytes) {
   return {reinterpret_cast<std::uint64_t*>(bytes.data()), bytes.size() / 8};
 }
 
-// The stages of one rank as layers of the model, and what the runner calls. `layer_of`: of each
-// stage, as two chains have the same layers.
+// The stages of one rank as layers of the model, with the runner's callbacks. `layer_of`: the layer
+// of each stage, because two chains have the same layers.
 class ModelOnRank {
  public:
   ModelOnRank(Model& model, std::vector<int> layer_of)
@@ -180,7 +180,7 @@ class ModelOnRank {
       if (layer + 1 < model_.layers()) {
         stages.back().output = model_.spec_behind(layer);
       }
-      if (layer > 0 && layer % 2 == 1) {  // every second stage leaves it to the one before
+      if (layer > 0 && layer % 2 == 1) {  // every second stage leaves it to the previous one
         stages.back().input = model_.spec_before(layer);
       }
     }

@@ -1,4 +1,4 @@
-// Ranks of one job that connect to each other, wherever UNISONO_TEST_WORLD puts them.
+// Ranks of one job that connect to each other, at the places that UNISONO_TEST_WORLD selects.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ inline comm::testing::Body connected(int ranks, const RankBody& body) {
   };
 }
 
-// Returns the error of each rank, or nothing.
+// Returns the error of each rank, if any.
 inline std::vector<std::string> as_processes(int ranks, const RankBody& body) {
   return comm::testing::as_processes(ranks, connected(ranks, body));
 }

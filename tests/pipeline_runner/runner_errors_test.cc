@@ -131,8 +131,8 @@ TEST(PipelineErrors, ARankThatIsKilledIsNamed) {
   expect_part(texts[0], "rank 1 owes 1SEND_B");
 }
 
-// The world may be known to have ended before the pipeline waits: here a callback hears of it
-// first, unless what rank 1 had sent is lost with it.
+// The end of the world may be known before the pipeline waits: here a callback detects it first,
+// unless rank 1's data is lost with it.
 TEST(PipelineErrors, ARankThatIsKilledIsNamedWhereAMessageBegins) {
   const auto schedule = PipelineSchedule::by_name("gpipe", {.ranks = 3, .microbatches = 6});
   const std::vector<std::string> texts = testing::as_processes(3, [&](Communicator& comm) {
@@ -149,7 +149,7 @@ TEST(PipelineErrors, ARankThatIsKilledIsNamedWhereAMessageBegins) {
   expect_part(texts[0], " rank 1 owes 1SEND_B");
 }
 
-// A step that fails in the end: the rank that the others wait for may go on then.
+// A step that fails at its end: the rank that the others wait for may continue then.
 void run_and_tell(Pipeline& pipeline, const comm::testing::SharedEvent& said) {
   try {
     pipeline.run_step();
@@ -177,7 +177,7 @@ TEST(PipelineErrors, ATimeLimitNamesTheActionAndWhoOwesIt) {
               "rank 1 waited for 1RECV_B1, which 1B1 (action 14) needs and rank 2 owes 2SEND_B1");
 }
 
-// A step that is recorded begins with a barrier: it is named as well.
+// A recorded step begins with a barrier, which the error names as well.
 TEST(PipelineErrors, ARankThatDoesNotBeginARecordedStepIsNamed) {
   const auto schedule = PipelineSchedule::by_name("1f1b", {.ranks = 2, .microbatches = 4});
   const comm::testing::SharedEvent said;

@@ -83,8 +83,8 @@ TEST(PipelineRunner, EveryScheduleTrainsToTheWeightsOfOneProcess) {
   EXPECT_GT(tried, 90);
 }
 
-// More than a lane of shared memory holds; and both directions in one lane, which then has to
-// hold more.
+// More than a lane of shared memory holds; and both directions in one lane, which then needs a
+// larger capacity.
 TEST(PipelineRunner, LongMessagesAndOneLaneAreNoTrouble) {
   for (const char* name : {"1f1b", "zbv", "dualpipe"}) {
     SCOPED_TRACE(name);
@@ -96,8 +96,8 @@ TEST(PipelineRunner, LongMessagesAndOneLaneAreNoTrouble) {
   }
 }
 
-// Two pipelines on groups of a world, each with data of its own, whose stages reduce their
-// gradients when the schedule says so.
+// Two pipelines on groups of a world, each with its own data, whose stages reduce their gradients
+// when the schedule requires it.
 TEST(PipelineRunner, TwoPipelinesSideBySideReduceTheirGradients) {
   const auto schedule = PipelineSchedule::parse(
       "0F0,0F1,0B0,0F2,0B1,0B2,0REDUCE_GRAD\n1F0,1B0,1F1,1B1,1F2,1B2,1REDUCE_GRAD");
@@ -151,7 +151,7 @@ TEST(PipelineRunner, PartsOfAnOverlapAreGivenTogether) {
   });
 }
 
-// Sends this many bytes at each boundary, which the callbacks only stamp.
+// Sends this many bytes at each boundary; the callbacks only stamp them.
 void expect_to_arrive_whole(std::size_t length) {
   const auto schedule = PipelineSchedule::by_name("zb-h1", {.ranks = 3, .microbatches = 5});
   on_ranks(3, [&](Communicator& comm) {
@@ -200,7 +200,7 @@ TEST(PipelineRunner, MessagesOfAnyLengthArriveWhole) {
   }
 }
 
-// Sleeping stages: the step takes what the player says.
+// Sleeping stages: the step takes the time that the player predicts.
 TEST(PipelineRunner, AStepTakesWhatIsPredicted) {
   using std::chrono::milliseconds;
   constexpr auto kStage = milliseconds(5);
@@ -222,7 +222,7 @@ TEST(PipelineRunner, AStepTakesWhatIsPredicted) {
         stage.output = TensorSpec{.dtype = Dtype::f32, .shape = {64, 64}};
       }
       Pipeline pipeline(comm, schedule, {stage}, callbacks, {.record = true});
-      // All ranks see the same times.
+      // All ranks get the same times.
       double quickest = 0;
       for (int step = 0; step < 5; ++step) {
         pipeline.run_step();

@@ -30,7 +30,7 @@ SAFETY = (["-DSAFETY"], [])
 CLAIM = ([], ["-a"])
 PROGRESS = (["-DNP", "-DNFAIR=4"], ["-l", "-f"])
 
-# For each model: how it is checked, its configurations, and its mutants with their configuration.
+# For each model: the way to check it, its configurations, and its mutants with their configuration.
 RUNS = {
     "lane": (SAFETY, ["", "READERS=2"], {
         "HEADER_BEFORE_PAYLOAD": ("wrong", ""),
@@ -133,13 +133,13 @@ def run(command, folder):
 
 
 def path_of(options, name):
-    """The file of a model; None: there is none."""
+    """Returns the file of a model; None: there is none."""
     paths = [folder / name for folder in options.models]
     return next((path for path in paths if path.exists()), None)
 
 
 class Check:
-    """One configuration of a model: verify() says what is wrong with it."""
+    """One configuration of a model: verify() returns the mistake in it."""
 
     def __init__(self, options, model, how, defines):
         self.options = options
@@ -149,7 +149,7 @@ class Check:
         self.report = ""
 
     def search(self, folder, optimise):
-        """The end of pan's output, or why there is none."""
+        """Returns the end of pan's output, or why there is none."""
         name = f"{self.model.split()[0]}.pml"
         shutil.copy(path_of(self.options, name), folder)
         built, ran = self.how
@@ -205,7 +205,7 @@ def check_model(options, name):
 
 
 def unlisted(options):
-    """Switches that a model tests for and RUNS does not use, and models that are not there."""
+    """Yields switches that a model tests for and RUNS does not use, and missing models."""
     listed = {}
     for name, (_, configurations, mutants) in RUNS.items():
         words = " ".join([*configurations, *mutants, *(d for _, d in mutants.values())]).split()

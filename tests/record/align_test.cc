@@ -7,8 +7,8 @@
 namespace unisono::trace {
 namespace {
 
-// Messages to and fro, between clocks of which the second is `offset` ahead and `drift` faster; one
-// takes 10 us and up to 40 more, by a fixed pattern.
+// Messages in both directions between two clocks, of which the second is `offset` ahead and `drift`
+// faster. A message takes 10 us and up to 40 us more, by a fixed pattern.
 struct Messages {
   std::vector<ClockBound> at_most;
   std::vector<ClockBound> at_least;

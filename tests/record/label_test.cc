@@ -1,5 +1,5 @@
-// Labels of operations: each operation keeps the one that was set when it began, its group's before
-// the rank's, also where the ring comes around and other groups write in between.
+// Labels of operations: each operation keeps the label that was set when it began, its group's
+// before the rank's, even if the ring wraps and other groups write in between.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -42,7 +42,7 @@ TEST_F(Labels, AreThoseOfTheMomentAtWhichSomethingBegan) {
   std::map<std::pair<int, std::uint64_t>, std::string> wanted;
   std::vector<std::string> of_transfers;
   {
-    const auto made = recorder(1024);  // the ring comes around several times
+    const auto made = recorder(1024);  // the ring wraps several times
     const std::vector<int> world = {0, 1};
     const std::vector<int> alone = {0};
     std::vector<trace::TraceWriter> writers = {made->writer(0, world), made->writer(7, alone),

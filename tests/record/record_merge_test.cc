@@ -1,4 +1,4 @@
-// From recorded events to one document of all ranks.
+// Merges recorded events into one document of all ranks.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ class Merge : public testing::Test {
     const auto* begin = reinterpret_cast<const std::byte*>(text.data());
     return {begin, begin + text.size()};
   }
-  // Two ranks exchange once in each operation; rank 1 does not finish the last one.
+  // Two ranks exchange data once in each operation; rank 1 does not finish the last one.
   void record(int operations, std::uint64_t events = 4096) {
     for (int rank = 0; rank < 2; ++rank) {
       const auto recorder = trace::Recorder::open(path(rank), events);
@@ -85,7 +85,8 @@ TEST_F(Merge, OperationsAndMessagesOfAllRanks) {
   EXPECT_TRUE(document["findings"].empty());
 }
 
-// Ranks 0, 2 and 3 go on as 0, 1 and 2 when rank 1 is gone: rows and texts keep the first numbers.
+// Ranks 0, 2 and 3 continue as 0, 1 and 2 after rank 1 has died: rows and texts keep the first
+// numbers.
 TEST_F(Merge, RanksOfAShrunkenWorldKeepTheirFirstNumbers) {
   const int first_ranks[] = {0, 2, 3};
   for (int rank = 0; rank < 4; ++rank) {
@@ -137,10 +138,9 @@ TEST_F(Merge, RanksOfAShrunkenWorldKeepTheirFirstNumbers) {
             "ended by the launcher after process 1 of the job exited with code 7");
 }
 
-// Rank 1 is gone, the others shrink, and a new one makes them four again: what was rank 2 is
-// rank 1.
+// Rank 1 dies, the others shrink, and a new rank makes them four again: former rank 2 is rank 1.
 TEST_F(Merge, AGrownWorldIsNoneOfThoseBefore) {
-  constexpr int kNew = 4;  // the file of the one that came
+  constexpr int kNew = 4;  // the file of the new rank
   const auto run = [this](int file, int rank, int size, int world,
                           std::span<const int> first = {}) {
     const auto recorder = trace::Recorder::open(path(file), 64);
@@ -167,7 +167,7 @@ TEST_F(Merge, AGrownWorldIsNoneOfThoseBefore) {
   for (int rank = 0; rank < 4; ++rank) {
     run(rank == 3 ? kNew : first_ranks[rank], rank, 4, 2);
   }
-  // In whatever order their files are found.
+  // In any order of the files.
   for (const auto& records : {read({0, 1, 2, 3, kNew}), read({kNew, 3, 2, 1, 0})}) {
     const auto document = merge_records(records, {.ranks = 4});
     std::map<std::string, std::vector<int>> ranks;
@@ -186,7 +186,7 @@ TEST_F(Merge, AGrownWorldIsNoneOfThoseBefore) {
   }
 }
 
-// Each program counts its own worlds.
+// Each program counts its worlds separately.
 TEST_F(Merge, TheWorldsOfASecondProgramAreBehindThoseOfTheFirst) {
   for (int program = 0; program < 2; ++program) {
     for (int world = 0; world < 2; ++world) {
@@ -215,7 +215,7 @@ TEST_F(Merge, OfMoreThanTheRingHoldsTheNewestAreKept) {
   }
 }
 
-// The ring comes around, and the last block is not full: what stands in the rest of it is old.
+// The ring wraps, and the last block is not full: the rest of it contains old data.
 TEST_F(Merge, TheRestOfABlockIsNotRead) {
   for (int operations = 40; operations < 48; ++operations) {
     record(operations, 128);
@@ -237,7 +237,7 @@ TEST_F(Merge, ADocumentHasAtMostSoManyRows) {
   EXPECT_LE(document["ops"]["rank"].size() + document["events"]["op"].size(), 60U);
   EXPECT_EQ(document["ops"]["number"].back(), 100);
   EXPECT_EQ(document["findings"][0]["kind"], "dropped");
-  EXPECT_EQ(document["findings"][0]["next"], "record a shorter run");  // more events are no help
+  EXPECT_EQ(document["findings"][0]["next"], "record a shorter run");  // more events would not help
 }
 
 TEST_F(Merge, ADocumentHasAtMostSoManyTransfers) {
@@ -299,7 +299,7 @@ TEST_F(Merge, AWaitThatNeverEndsLastsUntilItsProcessEnded) {
   EXPECT_NEAR(document["until_us"][1].get<double>(), 5e6, 1e6);
   EXPECT_NEAR(document["ops"]["waiting_us"].back().get<double>(), 5e6, 1e6);
   EXPECT_NEAR(document["findings"][0]["waited_s"].get<double>(), 5, 1);
-  // If the clock of a process is unknown, so is its end.
+  // If the clock of a process is unknown, its end is unknown too.
   end.processes.clock += 1;
   EXPECT_FALSE(merge_records(records, end).contains("until_us"));
 }
@@ -325,7 +325,7 @@ TEST_F(Merge, AMissingRankIsNamed) {
   const auto document =
       merge_records(read({0}), {.ranks = 2, .ends = {plain("done"), plain("killed by SIGKILL")}});
   EXPECT_EQ(document["findings"][0]["text"], "rank 1 left no recording: killed by SIGKILL");
-  EXPECT_TRUE(document["clock_uncertainty_us"][1].is_null());  // nothing is known of it
+  EXPECT_TRUE(document["clock_uncertainty_us"][1].is_null());  // no information about it
   EXPECT_TRUE(document["messages"]["from"].empty());
 }
 
@@ -347,7 +347,7 @@ TEST_F(Merge, WhateverIsInAFileItIsReadOrRefused) {
   for (int round = 0; round < 300; ++round) {
     auto damaged = whole;
     for (int i = 0; i < 20; ++i) {
-      // To the first bytes of the header, to how it ended, and to the ring.
+      // Damages the first bytes of the header, the fields about its end, and the ring.
       using trace::recording::kRing;
       const std::size_t ended = offsetof(trace::recording::RecordingHeader, abort);
       const std::size_t places[] = {random() % 600, ended + random() % 64,

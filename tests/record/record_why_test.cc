@@ -95,7 +95,7 @@ TEST_F(Why, WhatTheRanksSaidComesFirst) {
   EXPECT_EQ(abort["raised_by"], 2);
   EXPECT_EQ(abort["rank"], 1);
   EXPECT_EQ(abort["text"], std::string("timeout: ") + kSaid);
-  // When rank 2 said it: after it began the operation.
+  // When rank 2 reported it: after it began the operation.
   EXPECT_GE(abort["at_us"], document["ops"]["start_us"].back());
 }
 
@@ -124,7 +124,7 @@ TEST_F(Why, WhoStoppedTheJobKnowsMore) {
   EXPECT_EQ(document["findings"][0]["kind"], "stopped");
   EXPECT_EQ(document["findings"][0]["ops"], std::vector<std::string>{"world #2"});
   EXPECT_EQ(document["findings"][1]["kind"], "timeout");
-  // In both languages, also when it is read again.
+  // In both languages, also after it is read again.
   EXPECT_EQ(document["findings"][0]["chinese"]["text"], "rank 1 被暂停");
   EXPECT_EQ(explain_recording(document)[0].text, end.findings[0].text);
   EXPECT_EQ(document["findings"][1]["chinese"]["details"][0],
@@ -161,7 +161,7 @@ TEST_F(Why, WithoutAFindingWhoDidNotComeToTheOperationThatDidNotEnd) {
 TEST_F(Why, OfARankThatDroppedItsEarlierEventsItIsNotSaidThatItNeverCame) {
   auto document = merge_records(hang(ErrorCode::timeout, false), {.ranks = 3});
   document["dropped_events"][1] = 5;
-  // Its first operation is here, so what it did after that is here too.
+  // The recording has its first operation, so it has all later ones too.
   EXPECT_EQ(explain_recording(document).at(0).ranks, std::vector<int>{1});
   for (std::size_t row = 0; row < document["ops"]["rank"].size(); ++row) {
     if (document["ops"]["rank"][row] == 1) {
@@ -221,7 +221,7 @@ TEST_F(Why, AGroupHasItsOrderAndItsRoot) {
   EXPECT_EQ(one["groups"]["name"], std::vector<std::string>{"ranks 0,2"});
   EXPECT_EQ(one["ops"]["rank"], (std::vector<int>{0, 2}));
   EXPECT_EQ(one["ops"]["root"], (std::vector<int>{0, 0}));
-  // Its own events, each in its own operation.
+  // Its own events, each in the operation that they belong to.
   EXPECT_EQ(one["events"]["op"], (std::vector<int>{0, 1}));
   EXPECT_TRUE(one_operation(document, "1")["ops"]["root"][0].is_null());
 }

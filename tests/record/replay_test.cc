@@ -1,5 +1,5 @@
-// Real runs, recorded and played again: the same order of events on each rank, the same results to
-// the bit. With UNISONO_TEST_FULL, more runs; each follows from its seed.
+// Real runs, recorded and replayed: the same order of events on each rank, and the same bits. With
+// UNISONO_TEST_FULL, more runs; a seed determines each.
 #include "record/replay.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ using sim::Random;
 
 constexpr std::size_t kMostBytes = 600'000;
 
-// A call as it is drawn, the same on all ranks.
+// A drawn call, the same on all ranks.
 struct Drawn {
   Collective collective = Collective::all_reduce;
   std::string algorithm = {};  // empty: the library's choice
@@ -139,8 +139,8 @@ class ReplayTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  // All ranks call these, and leave a recording. Returns what their results are, as replay() counts
-  // them.
+  // All ranks make these calls, and leave a recording. Returns the hashes of their results, as
+  // replay() computes them.
   std::uint64_t record(
       int ranks, const std::vector<Drawn>& calls,
       const std::function<void(Communicator&)>& then = [](Communicator&) {}) {
@@ -181,9 +181,9 @@ class ReplayTest : public ::testing::Test {
     trace_ = merge_records(records, {});
     return results;
   }
-  // An all_reduce of a ring: each rank receives before it sends on.
+  // An all_reduce around a ring: each rank receives before it passes data on.
   void record_ring() { record(3, {{.algorithm = "ring", .count = 3000}}); }
-  // Two ranks, two messages that are received in another order, the second from any, then a
+  // Two ranks, two messages that are received in another order, the second from any rank, then a
   // barrier, then an answer.
   void record_transfers() {
     record(2, {}, [](Communicator& communicator) {
@@ -213,7 +213,7 @@ class ReplayTest : public ::testing::Test {
     ADD_FAILURE() << "no such transfer";
     return 0;
   }
-  // Expects it of the only call.
+  // Expects the result of the only call.
   void expect_left_out(const std::string& why) {
     const Replay again = replay(trace_);
     EXPECT_EQ(again.wrong, "");
@@ -221,7 +221,7 @@ class ReplayTest : public ::testing::Test {
     EXPECT_EQ(again.left_out, (std::map<std::string, int>{{why, 1}}));
     EXPECT_EQ(again.operations + again.passes, 0U);
   }
-  // The first event of rank 0 of this kind.
+  // Returns the first event of rank 0 with this kind.
   std::size_t find(const char* kind, int step) const {
     const ordered_json& events = trace_["events"];
     for (std::size_t i = 0; i < events["op"].size(); ++i) {
@@ -285,7 +285,7 @@ TEST_F(ReplayTest, NoticesWhatTheScheduleDoesNotHave) {
             "schedule does not have");
 }
 
-// Rank 0 was killed after it had sent for the first time.
+// Rank 0 was killed after its first send.
 TEST_F(ReplayTest, EndsWhereTheRunEnded) {
   record_ring();
   ordered_json& events = trace_["events"];
@@ -312,8 +312,8 @@ TEST_F(ReplayTest, EndsWhereTheRunEnded) {
   EXPECT_EQ(waits("rank 1 waits for rank 0 at step 2"), 1);
 }
 
-// Rank 0 was killed between the message and the event; and where the message rode along, before the
-// event of what it took and reduced for it.
+// Rank 0 was killed between the message and the event. If the message was part of a reduction, it
+// was killed before the event of the data that it received and reduced.
 TEST_F(ReplayTest, SendsWhatADeadRankDidNotWriteDown) {
   for (int last = 0; last < 4; ++last) {
     SCOPED_TRACE("step " + std::to_string(last));
@@ -338,8 +338,8 @@ TEST_F(ReplayTest, SendsWhatADeadRankDidNotWriteDown) {
   }
 }
 
-// Ranks 0 and 1 were killed at once, and of neither is anything left but that it began: what rank 1
-// sent last took what rank 0 had sent.
+// Ranks 0 and 1 were killed at the same time, and their recordings contain only that they began:
+// rank 1's last message used the message of rank 0.
 TEST_F(ReplayTest, SendsWhatTwoDeadRanksDidNotWriteDown) {
   record_ring();
   ordered_json& events = trace_["events"];
@@ -357,7 +357,7 @@ TEST_F(ReplayTest, SendsWhatTwoDeadRanksDidNotWriteDown) {
   }
   const Replay again = replay(trace_);
   EXPECT_EQ(again.wrong, "");
-  // Twice from rank 1 to rank 2, and from rank 0 to rank 1 before the second time.
+  // Two messages from rank 1 to rank 2, and one from rank 0 to rank 1 before the second.
   EXPECT_EQ(again.unrecorded, 3U);
 }
 
@@ -393,7 +393,7 @@ TEST_F(ReplayTest, TrustsNoRankOfADamagedRecording) {
   expect_left_out("of a rank that its group does not have");
 }
 
-// Too large for what they are read into: to convert them is undefined.
+// Values too large for their type: their conversion is undefined.
 TEST_F(ReplayTest, TakesNoNumberThatDoesNotFit) {
   record_ring();
   const ordered_json whole = trace_;
@@ -423,7 +423,7 @@ TEST_F(ReplayTest, TakesNoNumberThatDoesNotFit) {
   EXPECT_THROW(replay(trace_), UsageError);
 }
 
-// Rank 1 receives the first message of rank 0 last, and one rank receives from any.
+// Rank 1 receives the first message of rank 0 last, and one rank receives from any rank.
 TEST_F(ReplayTest, PlaysWhatWasSentInOrder) {
   record_transfers();
   const Replay again = replay(trace_);
@@ -436,7 +436,7 @@ TEST_F(ReplayTest, PlaysWhatWasSentInOrder) {
 
 TEST_F(ReplayTest, HoldsItForImpossibleToReceiveFirst) {
   record_transfers();
-  // Rank 0 sends when it has heard that it came.
+  // Rank 0 sends after it was told of the arrival.
   trace_["transfers"]["start_us"][find_transfer(0, "send", 1)] = 1e9;
   trace_["transfers"]["end_us"][find_transfer(0, "send", 1)] = 1e9;
   EXPECT_EQ(replay(trace_).wrong,
@@ -477,7 +477,7 @@ TEST_F(ReplayTest, MakesNoBuffersThatTheHostCannotHold) {
   for (ordered_json& bytes : trace_["ops"]["bytes"]) {
     bytes = std::uint64_t{1} << 62;
   }
-  // 3 ranks, 4 times 4 EiB, and a little for their lanes.
+  // 3 ranks, 4 times 4 EiB, and some bytes for their lanes.
   expect_left_out("for which this host would need 51539607553 GiB of memory");
 }
 
@@ -485,7 +485,7 @@ TEST_F(ReplayTest, BuildsNoScheduleThatThereIsNot) {
   record(3, {{.collective = Collective::all_gather, .count = 100}});
   trace_["ops"]["algorithm"] = {"ring:radix=2", "ring:radix=2", "ring:radix=2"};
   expect_left_out("with parameters that its algorithm does not take");
-  // It takes an even number of ranks.
+  // It requires an even number of ranks.
   const std::string pairs = "neighbour_exchange";
   trace_["ops"]["algorithm"] = {pairs, pairs, pairs};
   expect_left_out("with an algorithm that cannot serve so many ranks");

@@ -1,4 +1,5 @@
-// Recordings whose time without a straggler, with other links or without communication is known.
+// Recordings for which the time without a straggler, with other links or without communication is
+// known.
 #include "record/what_if.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +55,7 @@ class Recorded {
   Account account_;
 };
 
-// Each step: computing, then an all_reduce that takes 10 us once all have come.
+// Each step: a computation, then an all_reduce that takes 10 us after the last rank has arrived.
 Recorded steps(const std::vector<double>& compute_us, int count) {
   Recorded made(static_cast<int>(compute_us.size()));
   std::vector<int> all;
@@ -93,7 +94,7 @@ TEST(WhatIf, TakesTheOthersTimeWithoutAStraggler) {
   Recorded made = steps({100, 100, 100, 120}, 10);
   const WhatIf simulation = made.simulation();
   EXPECT_EQ(simulation.stragglers(), std::vector<int>{3});
-  // All but the first step: the recording begins with the calls of that one.
+  // All steps except the first: the recording begins with the calls of that step.
   EXPECT_DOUBLE_EQ(simulation.run({.without = {3}}), 9 * 110.0 + 10);
 }
 
@@ -103,8 +104,8 @@ TEST(WhatIf, ComparesAStragglerWithTheOthersAlone) {
   EXPECT_DOUBLE_EQ(made.simulation().run({.without = {1}}), 9 * 110.0 + 10);
 }
 
-// Pairs that meet nobody else: both of the slow pair stand out, and nobody shows how fast they
-// could be.
+// Pairs that communicate with no other rank: both ranks of the slow pair stand out, and no rank
+// shows how fast they could be.
 TEST(WhatIf, TellsRanksThatNobodyCanBeComparedWith) {
   Recorded made(8);
   for (int pair = 0; pair < 4; ++pair) {
@@ -123,7 +124,7 @@ TEST(WhatIf, TellsRanksThatNobodyCanBeComparedWith) {
   EXPECT_THROW(static_cast<void>(simulation.run({.without = {0, 1}})), UsageError);
 }
 
-// The first of two messages was never waited for by its sender: the second must not take its place.
+// The first of two messages was never awaited by its sender: the second must not replace it.
 TEST(WhatIf, KeepsTheNumbersOfMessages) {
   JobCalls job;
   job.ranks = 2;
@@ -169,7 +170,7 @@ TEST(WhatIf, KeepsCallsOverlapped) {
   }
   const WhatIf simulation = made.simulation();
   EXPECT_DOUBLE_EQ(simulation.run({}), 120);
-  // The second call does not come earlier because the first one is shorter; the third does.
+  // The second call does not become earlier because the first one is shorter; the third one does.
   EXPECT_DOUBLE_EQ(simulation.run({.link = 2, .group = 0}), 70);
 }
 

@@ -16,7 +16,7 @@ import describe  # noqa: E402
 
 
 def compare(library, text):
-    """What dpkg-gensymbols reports; empty where the file describes the library."""
+    """Returns the report of dpkg-gensymbols; empty if the file describes the library."""
     name = re.match(r"lib(\w+)", Path(library).name).group(1)
     package = f"lib{name.replace('_', '-')}{describe.version().split('.')[0]}"
     with tempfile.TemporaryDirectory() as folder:
@@ -36,7 +36,7 @@ def main():
         name = re.match(r"lib(\w+)", Path(library).name).group(1)
         text = describe.symbols(name)
         findings.append(compare(Path(library).resolve(), text))
-        # A name that the library lacks is found.
+        # Shows that a name missing from the library is found.
         if not compare(Path(library).resolve(), text + f" unisono_missing@UNISONO_0.1 {describe.version()}\n"):
             findings.append(f"{name}: a missing name is not found")
     print("\n".join(filter(None, findings)) or f"{len(sys.argv) - 1} libraries: right")

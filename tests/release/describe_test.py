@@ -1,4 +1,4 @@
-"""packaging/describe.py: what it writes of this tree, and what it refuses."""
+"""Tests packaging/describe.py: its output for this tree, and the mistakes that it refuses."""
 import json
 import os
 import re
@@ -14,7 +14,7 @@ import describe  # noqa: E402
 
 
 class Tree(unittest.TestCase):
-    """A copy of the files that describe.py reads, to change them."""
+    """Copies the files that describe.py reads, so that tests can change them."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -119,7 +119,8 @@ class Debian(Tree):
         self.assertEqual([name for name in listed if name != "#" and name not in container], [])
 
     def test_the_build_folder_changes_no_library(self):
-        # An absolute path in a library changes its build id, also if installing removes the path.
+        # An absolute path in a library changes its build id, even if the installation removes the
+        # path.
         self.assertIn(" -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON", (ROOT / "packaging/debian/rules").read_text())
 
     def test_symbols(self):
@@ -185,7 +186,7 @@ class BestPractices(unittest.TestCase):
     def test_every_criterion_has_one_answer(self):
         rows = re.findall(r"^\| ([a-z]\w+) \| (.*?) \| ?(.*?) ?\|$", (ROOT / "docs/openssf.md").read_text(), re.MULTILINE)
         answers = {name: (answer, why) for name, answer, why in rows if name != "criterion"}
-        self.assertEqual(len(answers), 67)  # of the passing level
+        self.assertEqual(len(answers), 67)  # the criteria of the passing level
         for name, (answer, why) in answers.items():
             self.assertIn(answer, ("met", "open", "not applicable", "when published"), name)
             self.assertTrue(why or answer == "when published", name)

@@ -1,4 +1,4 @@
-"""scripts/release in a small checkout: the source part, its checksums, and what it refuses."""
+"""Tests scripts/release in a small checkout: the source part, its checksums, and the mistakes that it refuses."""
 import hashlib
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The workflows in .github: every action is pinned by a commit, and rights are few."""
+"""Tests the workflows in .github: every action is pinned by a commit, and permissions are minimal."""
 import re
 import unittest
 from pathlib import Path

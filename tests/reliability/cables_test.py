@@ -23,7 +23,7 @@ WORK = ["bench", "all_reduce", "-b", "64K", "-e", "64K", "-n", "100000000"]
 
 
 def make_hosts():
-    """Four, two each at one of two switches in a fifth namespace, which a trunk connects."""
+    """Four hosts, two at each of two switches in a fifth namespace, which a trunk connects."""
     tag = os.getpid() % 250 + 1
     switch = f"unisono-switch-{tag}"
     hosts = [f"10.214.{tag}.{i}" for i in range(1, 5)]
@@ -84,8 +84,8 @@ class Cables(unittest.TestCase):
         return said
 
     def test_a_cable_that_is_in_again_soon_is_no_alarm(self):
-        # The switch keeps everything back: the system takes up to a second to see that a cable is in
-        # again, and two seconds of silence are the limit.
+        # The switch drops everything: the system takes up to a second to see that a cable is
+        # plugged in again, and the limit is two seconds of silence.
         job = self.begin(self.hosts)
         self.port("e3", "disabled")
         time.sleep(0.3)
@@ -120,7 +120,7 @@ class Cables(unittest.TestCase):
                 self.assertEqual((job.returncode, said), (0, "SAFE\n"), f"rank {rank}")
 
     def test_a_parted_network_ends_the_world_on_both_sides(self):
-        """C3: nobody goes on alone."""
+        """C3: no side continues alone."""
         job = self.begin(self.hosts)
         self.addCleanup(self.cable, "trunk0", "up")
         self.cable("trunk0", "down")
@@ -128,13 +128,13 @@ class Cables(unittest.TestCase):
         said = self.end(job)
         self.assertLess(time.monotonic() - begin, 20)
         self.assertEqual(job.returncode, 3, said)
-        # Both sides, and each blames somebody of the other.
+        # Both sides end, and each blames a rank of the other side.
         self.assertRegex(said, r"(:[01]|\[ranks 0,1\]) error.*rank [23] is gone: the connection to rank")
         self.assertRegex(said, r"(:[23]|\[ranks 2,3\]) error.*rank [01] is gone: the connection to rank")
         self.assertNotIn("stopped by the launcher", said)
 
     def test_a_connection_that_the_system_kills_is_named(self):
-        """C2: ss -K is a reset at both ends, out of nothing."""
+        """C2: ss -K causes a reset at both ends."""
         job = self.begin(self.hosts[:2])
         done = jobs.call("ip", "netns", "exec", self.hosts[0], "ss", "-K", "dst", self.hosts[1])
         if done.returncode != 0 or "not supported" in done.stderr:
@@ -144,7 +144,8 @@ class Cables(unittest.TestCase):
         self.assertEqual(job.returncode, 3, said)
         self.assertRegex(said, r"rank [01] is gone: the connection to rank [01]")
 
-    # A host that vanishes while the ranks meet. The system cannot say so: its network is cut.
+    # A host that vanishes during the rendezvous. Its network is cut, so that its system cannot
+    # report this.
 
     def meet(self, folder, *words, ranks=range(4), **variables):
         jobs_of = {}
@@ -166,7 +167,7 @@ class Cables(unittest.TestCase):
         pathlib.Path(folder, "cut").touch()
 
     def check_named(self, ranks, victim):
-        """By each of these, long before the connect timeout of a minute."""
+        """Each of these names it, long before the connect timeout of a minute."""
         for rank, job in ranks.items():
             said, _ = job.communicate(timeout=600)
             found = re.search(r"LOST (-?\d+) (\d+) (.*)", said)
@@ -204,7 +205,7 @@ class Cables(unittest.TestCase):
                 self.check_named(ranks, victim)
                 pathlib.Path(folder, "late").touch()
                 said, _ = last.communicate(timeout=600)
-                self.assertRegex(said, r"LOST \d")  # the others are gone by then as well
+                self.assertRegex(said, r"LOST \d")  # the others may have ended by then as well
                 self.cable(f"e{victim}", "up")
 
     def test_the_host_of_rank_0_that_vanishes_before_it_tells_the_table(self):

@@ -1,5 +1,5 @@
-// Ranks that call their groups in orders that do not fit: each is in a group with the next one, and
-// enters that group before the one that the rank before it is in. Prints the error that each gets.
+// Ranks that call their groups in conflicting orders: each is in a group with the next rank, and
+// enters that group before its group with the previous rank. Prints the error of each rank.
 //   crossed COLLECTIVE   (barrier or all_reduce)
 #include <cstdio>
 #include <string>

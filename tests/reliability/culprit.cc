@@ -1,5 +1,6 @@
-// A rank of a job that one of them brings to a stop: culprit KIND VICTIM COLLECTIVE BYTES AFTER.
-// The others say in one line whom they were told of, and how long their last call took.
+// A rank of a job that one rank brings to a stop: culprit KIND VICTIM COLLECTIVE BYTES AFTER. The
+// other ranks print in one line the rank that their error names, and the duration of their last
+// call.
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,7 +35,7 @@ void communicate(Communicator& comm, const std::string& collective, Buffers& buf
     comm.barrier();
   } else if (collective == "broadcast") {
     comm.broadcast(out, 0);
-    comm.barrier();  // or a root would go on and on
+    comm.barrier();  // otherwise a root would continue forever
   } else if (collective == "all_gather") {
     comm.all_gather(in.first(in.size() / ranks), out);
   } else if (collective == "all_to_all") {
@@ -61,7 +62,7 @@ void misbehave(Communicator& comm, const std::string& kind) {
     for (;;) {
       ::pause();
     }
-  } else if (kind == "receives") {  // from one that waits for it
+  } else if (kind == "receives") {  // from a rank that waits for it
     int never = 0;
     comm.recv(&never, sizeof(never), (comm.rank() + 1) % comm.size());
   } else {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whatever brings a job to a stop, every other rank is told whose fault it is.
+"""Tests that every other rank names the rank that brings a job to a stop, whatever the cause.
 
   culprit_test.py CULPRIT UNISONO [SEED]
 """
@@ -16,7 +16,7 @@ import unittest
 import jobs
 
 JOB, PROGRAM, SEED = "", "", None
-TIMEOUT_MS = 2000 if jobs.FULL else 8000  # a busy machine must not make somebody else late
+TIMEOUT_MS = 2000 if jobs.FULL else 8000  # so that a busy machine does not make another rank late
 KINDS = ["stopped", "busy", "asleep", "receives", "killed", "ended"]
 COLLECTIVES = ["barrier", "broadcast", "all_gather", "all_to_all", "all_reduce", "all_reduce_async"]
 WORLDS = ["shm", "tcp"]
@@ -25,7 +25,7 @@ CASES = 300 if jobs.FULL else 6
 
 class Culprit(unittest.TestCase):
     def one(self, draw, kind, world):
-        """What was wrong, and after how many ms the others were told."""
+        """Returns the mistakes, and the time in ms until the other ranks got the error."""
         ranks = draw.randrange(2, 6)
         victim = draw.randrange(ranks)
         words = [kind, victim, draw.choice(COLLECTIVES), 8 << draw.randrange(18), draw.randrange(50)]
@@ -36,11 +36,12 @@ class Culprit(unittest.TestCase):
             job = subprocess.Popen([str(word) for word in command], env=jobs.environment(),
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # fmt: skip
             jobs.wait_for(lambda: all(file.exists() and file.read_text() for file in files), 60)
-            job.send_signal(signal.SIGINT)  # a victim may go on for ever
+            job.send_signal(signal.SIGINT)  # a victim may run forever
             output = job.communicate(timeout=600)[0]
             texts = [file.read_text() for file in files]
         told = [re.match(r"(?s)told of (-?\d+) after (\d+) ms: (.*)", text) for text in texts]
-        # A rank that receives from one that waits for it may be the first to be told, of the other.
+        # A rank that receives from a rank that waits for it may be told first, about the other
+        # rank.
         guilty = {victim, (victim + 1) % ranks} if kind == "receives" else {victim}
         wrong = any(match is None or int(match.group(1)) not in guilty
                     or f"rank {victim}" not in match.group(3) for match in told)

@@ -14,7 +14,7 @@ NUMBERS = {"socket": 41, "shmget": 29, "eventfd2": 290, "epoll_create1": 291, "p
            "memfd_create": 319, "membarrier": 324, "pidfd_open": 434, "pidfd_send_signal": 424,
            "sched_setaffinity": 203, "mbind": 237, "get_mempolicy": 239}
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, FILTER = 22, 38, 2
-LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06  # of the classic packet filter
+LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06  # opcodes of the classic packet filter
 ALLOW, FAIL = 0x7FFF0000, 0x00050000
 
 

@@ -30,14 +30,14 @@ class Faults(unittest.TestCase):
         self.files = jobs.files_in_memory()
 
     def one(self, world, call, at, rank):
-        """False: there was no such call any more."""
+        """Returns False if there was no such call any more."""
         process = jobs.new_mark()
         failed = self.scratch / process
         variables = {"FAIL_CALL": call, "FAIL_AT": at, "FAIL_RANK": rank, "FAIL_MARK": failed,
                      "LD_PRELOAD": LIBRARY, "UNISONO_TIMEOUT_MS": 5000,
                      "UNISONO_CONNECT_TIMEOUT_MS": 5000}
         words = [PROGRAM, "run", "-n", RANKS, "--transport", world, "--timeout", "30s", "--env", process]
-        # For the ranks and not for the launcher.
+        # Set for the ranks, not for the launcher.
         program = ["env", *(f"{name}={value}" for name, value in variables.items()), JOB]
         done = jobs.call(*words, "--", *program)
         again = f"{call} number {at} of rank {rank}, {world}"
@@ -54,7 +54,7 @@ class Faults(unittest.TestCase):
         return True
 
     def count(self, world, call, rank):
-        """How many of these calls a rank makes, or a few more: what waits makes more or fewer."""
+        """Returns about how many of these calls a rank makes: the number depends on its waits."""
         most = 1
         while most < 4096 and self.one(world, call, most, rank):
             most *= 2

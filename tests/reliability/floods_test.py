@@ -32,7 +32,7 @@ GREETING = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class Flood:
-    """Two threads that knock at a port; `rate`: how often a second in all, None: as fast as they can."""
+    """Two threads that connect to a port; `rate`: connections per second in total, None: as fast as possible."""
 
     def __init__(self, port, rate):
         self.port = port
@@ -48,7 +48,7 @@ class Flood:
                 with socket.create_connection(("127.0.0.1", self.port), timeout=1) as stranger:
                     stranger.sendall(GREETING)
             except OSError:
-                time.sleep(0.001)  # nobody listens yet, or any more
+                time.sleep(0.001)  # the port is not open yet, or closed again
             if self.pause:
                 time.sleep(self.pause)
 
@@ -60,14 +60,14 @@ class Flood:
 
 class Floods(unittest.TestCase):
     def meet(self, number, rate, variables):
-        """How long a world of four ranks takes from the start of the last one, which comes late, to its end."""
+        """Returns the time of a world of four ranks from the start of the last rank, which is late, to its end."""
         port = free_port()
         flood = None if rate == 0 else Flood(port, rate)
         ranks = []
         try:
             for rank in range(4):
                 if rank == 3:
-                    time.sleep(0.3)  # strangers are at every door by now
+                    time.sleep(0.3)  # strangers have connected to every rank by now
                 begin = time.monotonic()
                 ranks.append(subprocess.Popen(
                     [PROGRAM, "bench", "all_reduce", "-b", "64K", "-e", "64K", "-n", "5"],
@@ -97,7 +97,7 @@ class Floods(unittest.TestCase):
                 print(f"{name:10} {rate_name:10} {len(times)} worlds: median {statistics.median(times):.2f} s, "
                       f"longest {max(times):.2f} s, {extra:.2f} s more than without strangers", flush=True)
         if jobs.FULL:
-            self.assertLess(slowest, 10)  # 2 s where nothing else needs the cores
+            self.assertLess(slowest, 10)  # 2 s on an idle machine
 
 
 class Circles(unittest.TestCase):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks one formula of the estimates of whole models at a time: the published tables must notice.
+"""Breaks one formula of the estimates of whole models at a time: a test on the published tables must fail.
 
   formula_mutants_test.py SOURCE [NAME...]      those whose name contains one of the words; by default all
 """

@@ -1,4 +1,4 @@
-"""What the tests of this folder share: jobs that are marked, and what is left of them."""
+"""Shared by the tests of this folder: jobs that are marked, and their remains."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ def skip(why):
 
 
 def seed_of(argument):
-    """The seed of this run: given, or drawn and printed."""
+    """Returns the seed of this run: given, or drawn and printed."""
     seed = int(argument) if argument else random.SystemRandom().randrange(1_000_000)
     print(f"seed {seed}")
     return seed
@@ -35,19 +35,19 @@ def new_mark():
 
 
 def marked(mark):
-    """The processes that have `mark` in their environment."""
+    """Returns the processes that have `mark` in their environment."""
     found = []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
                 found.append((int(folder.name), (folder / "cmdline").read_text().replace("\0", " ")))
         except OSError:
-            pass  # it ended meanwhile, or is somebody else's
+            pass  # it has ended meanwhile, or belongs to another user
     return found
 
 
 def wait_for_none(mark, seconds=5.0):
-    """What is left of a job after so long."""
+    """Returns the remains of a job after this time."""
     end = time.monotonic() + seconds
     while (left := marked(mark)) and time.monotonic() < end:
         time.sleep(0.02)
@@ -62,7 +62,7 @@ def wait_for(condition, seconds=20.0):
 
 
 def files_in_memory():
-    """Files that ranks could have left; sockets without a name in a folder end with processes."""
+    """Returns files that ranks could have left; sockets without a name in a folder end with processes."""
     return {str(path) for path in pathlib.Path("/dev/shm").glob("*unisono*")}
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is left when the launcher of a job over several hosts is told to end, or killed.
+"""Tests the remains of a job over several hosts whose launcher is told to end, or killed.
 
   launcher_test.py UNISONO
 
@@ -31,7 +31,7 @@ class Launcher(unittest.TestCase):
         self.before = jobs.files_in_memory()
 
     def shells(self):
-        """A launcher for each shell that is here."""
+        """Yields a launcher for each installed shell."""
         for name, words in SHELLS.items():
             if shutil.which(words[0]) is None:
                 print(f"{name} is not installed: left out")
@@ -94,7 +94,7 @@ class Launcher(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""), name)
             self.check_nothing_left(mark, name)
 
-    # On a busy machine it takes a while until a rank has begun: it is struck again and again.
+    # On a busy machine a rank may start late, so the signal is repeated.
     def strike(self, name, launcher, program, strikes):
         mark = jobs.new_mark()
         done = jobs.call(*self.command(launcher, mark, "sh", "-c", f"[ $RANK = 2 ] || exit 0; {program}",
@@ -104,7 +104,7 @@ class Launcher(unittest.TestCase):
         return done
 
     def test_a_stop_of_chaos_reaches_a_rank_of_another_host(self):
-        # Rank 2 says when it was stopped: its clock goes on.
+        # Rank 2 prints the time at which it was stopped.
         ticks = ("last=$(date +%s%N); while :; do sleep 0.02; now=$(date +%s%N); "
                  "[ $((now - last)) -lt 500000000 ] || { echo stopped; exit 0; }; last=$now; done")
         stops = ",".join(f"stop=2@{at}s+800ms" for at in (1, 3, 6, 12, 24, 40))

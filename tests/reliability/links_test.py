@@ -53,7 +53,7 @@ class Links(unittest.TestCase):
             self.check_right(done)
 
     def test_damage_is_never_a_result(self):
-        """C4: and without a checksum it is, or this would test nothing."""
+        """C4: without a checksum a wrong result occurs; otherwise the test would prove nothing."""
         wrong = 0
         for i in range(60 if jobs.FULL else 4):
             chaos = f"corrupt={self.draw.choice(['0.2%', '1%', '5%'])},seed={self.draw.randrange(10**6)}"
@@ -83,12 +83,12 @@ class Links(unittest.TestCase):
 
     @unittest.skipUnless(jobs.FULL, "it is timed: run it by make reliability")
     def test_a_long_vector_takes_what_the_link_gives(self):
-        """8 MiB at least 0.8 times as fast as a stream of the same bytes on such a link."""
+        """A call of 8 MiB is at least 0.8 times as fast as a stream of the same bytes on such a link."""
         for rate, mbit in (("100Mbit", 100), ("1Gbit", 1000)):
             done = run(2, f"rate={rate},seed=1", "all_reduce", "-b", "8M", "-e", "8M", "-n", "5", "-w", "1")
             self.check_right(done)
             time_us = float(rows(done)[0][7])
-            stream_us = (8 << 20) * 8 / mbit  # each rank sends all of it once, both ways at once
+            stream_us = (8 << 20) * 8 / mbit  # each rank sends all of it once
             print(f"{rate}: {stream_us / time_us:.2f} of the link", flush=True)
             self.assertLess(time_us, stream_us / 0.8, done.stdout)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks one line of the engine, of a transport or of the calls at a time: some test must notice.
+"""Breaks one line of the engine, of a transport or of the calls at a time: some test must fail.
 
   mutants_test.py SOURCE [NAME...]      those whose name contains one of the words; by default all
 
@@ -18,7 +18,7 @@ import time
 
 ENGINE, COMBINE, WAITS = "src/engine/segmented_run.cc", "src/engine/execution.cc", "src/comm/point_to_point.cc"
 SEND, TCP_LANE, LANE = "src/transport/tcp/outbox.cc", "src/transport/tcp/lane.h", "src/transport/shm/lane.h"
-# Name, file, what stands there, what takes its place.
+# Name, file, original text, replacement.
 MUTANTS = [
     ("sends_out_of_turn", ENGINE, "if (sequence != lane.sequence || limit <= state.done)", "if (limit <= state.done)"),
     ("ignores_dependencies", ENGINE, "limit = std::min(limit, state.finished ? pass.bytes : state.done)",
@@ -53,7 +53,7 @@ MUTANTS = [
 ]  # fmt: skip
 TARGETS = ["engine_test", "engine_chaos_test", "cut_writes_test", "transport_test", "comm_test", "bootstrap_test", "membership_test", "error_test", "collective_progress",
            "collective_forms", "random_collectives"]  # fmt: skip
-# The sooner a test finds something, the earlier it comes. Each draws less than in make test.
+# The sooner a test finds mistakes, the earlier it runs. Each draws fewer cases than in make test.
 TESTS = [
     ("src/engine/engine_test", []),
     ("tests/collectives/engine_chaos_test", ["--count", "400"]),
@@ -68,7 +68,7 @@ TESTS = [
     ("src/bootstrap/bootstrap_test", []),
     ("src/membership/membership_test", []),
 ]
-SECONDS = 300  # at most, without a mutant
+SECONDS = 300  # the limit for a run without a mutant
 
 
 def copy_of(source, target):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs that do not get what they would like to have: shared memory, descriptors, system calls, memory.
+"""Jobs that lack a resource: shared memory, descriptors, system calls, memory.
 
   resources_test.py UNISONO
 
@@ -49,11 +49,11 @@ class Resources(unittest.TestCase):
         self.check_right(done, message)
 
     def ranks(self, world, *limiter, ranks=3):
-        """`limiter` stands before the program of each rank, not before the launcher."""
+        """`limiter` precedes the program of each rank, not the launcher."""
         return jobs.call(PROGRAM, "run", "-n", ranks, *WORLDS[world], "--", *limiter, PROGRAM, *ALL)
 
     def cases(self, *names):
-        """Each with every kind of world; in the quick form with one of them."""
+        """Yields each case with every kind of world; in the quick form with one of them."""
         worlds = list(WORLDS)
         for i, name in enumerate(names):
             for world in (worlds if jobs.FULL else [worlds[i % 2]]):
@@ -80,7 +80,7 @@ class Resources(unittest.TestCase):
             self.check_right_or_named(self.ranks(world, "prlimit", limit), f"{world} {limit}")
 
     def test_memory_that_runs_out_at_any_time_is_named(self):
-        """The least that a rank can start with depends on the build: somewhere above it memory ends in the job."""
+        """The least memory of a rank depends on the build: somewhere above it, memory runs out during the job."""
         for megabytes in range(52, 84, 2 if jobs.FULL else 4):
             limit = f"--as={megabytes}000000"
             self.check_right_or_named(self.ranks("tcp", "prlimit", limit), limit)
@@ -91,7 +91,7 @@ class Resources(unittest.TestCase):
         self.assertRegex(done.stderr, r"error\[resource\]: shared memory of \d+ bytes failed: File too")
 
     def test_no_more_processes(self):
-        # A limit of processes does not hold for root.
+        # A limit of processes does not apply to root.
         if os.geteuid() != 0:
             self.skipTest("only root can become another user")
         reset = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -121,7 +121,7 @@ class Resources(unittest.TestCase):
         if "no seccomp" in done.stderr:
             self.skipTest(done.stderr)
         self.assertEqual(done.returncode, 0, done.stderr)
-        # Lines of two ranks are one where they come together.
+        # Equal lines of two ranks become one if they arrive together.
         words = [line.partition("words: ")[2] for line in done.stdout.splitlines()]
         expected = ["none"] if "[ranks 0,1]" in done.stdout else ["none"] * 2
         self.assertEqual(words, expected, done.stdout + done.stderr)

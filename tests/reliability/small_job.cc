@@ -1,5 +1,5 @@
-// A rank that does a little of everything: small_job [ROUNDS]. Says how it ended, in one line, and
-// exits with 0 (right), 1 (a wrong result) or 3 (an error).
+// A rank that uses most features: small_job [ROUNDS]. Prints in one line how it ended, and exits
+// with 0 (right), 1 (a wrong result) or 3 (an error).
 #include <cstdio>
 #include <cstdlib>
 #include <new>

@@ -1,5 +1,5 @@
-// Groups and worlds that come and go: soak GROUPS WORLDS. Each rank looks at what its process holds
-// after a tenth of them and at the end, and exits with 1 if that has grown.
+// Groups and worlds that come and go: soak GROUPS WORLDS. Each rank measures the resources of its
+// process after a tenth of them and at the end, and exits with 1 if they have grown.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -49,7 +49,8 @@ Held held() {
           .mappings = lines_of("/proc/self/maps")};
 }
 
-// False: something grows, by more than 1 KiB for each thousand times, and what an allocator keeps.
+// Returns false if a resource grows by more than 1 KiB per thousand repetitions, and an allocator's
+// reserve.
 bool is_flat(const char* what, const Held& early, const Held& late, long times) {
   constexpr long kKeptKib = 512;
   const bool flat = late.resident_kib - early.resident_kib <= kKeptKib + times / 1000 &&

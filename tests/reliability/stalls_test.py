@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ranks that are stopped, or get no processor: a time limit strikes when it should, and only then.
+"""Ranks that are stopped, or get no processor: a time limit takes effect when it should, and only then.
 
   stalls_test.py SMALL_JOB UNISONO
 """
@@ -26,7 +26,7 @@ class Stalls(unittest.TestCase):
     def test_a_short_stop_is_no_alarm(self):
         for world in ("shm", "tcp"):
             done = run(world, "stop=1@200ms+1s,stop=3@1500ms+800ms,kill=0@3s,seed=1", ROUNDS, 3000)
-            # Nothing happened before the end that was asked for.
+            # No event occurred before the requested end.
             ends = [float(end) for end in re.findall(r" after ([\d.]+) s \(", done.stderr)]
             self.assertGreaterEqual(min(ends, default=0), 2.9, done.stderr)
             self.assertIn("rank 0 ", done.stdout, world)
@@ -34,17 +34,17 @@ class Stalls(unittest.TestCase):
 
     def test_a_long_stop_is_a_timeout_and_the_woken_rank_is_told(self):
         for world in ("shm", "tcp"):
-            # Not sooner: on a busy machine the ranks meet for a second.
+            # Not earlier, because on a busy machine the rendezvous takes up to a second.
             done = run(world, "stop=2@3s+6s,seed=1", ROUNDS, 1000, "--keep-going")
             said = done.stdout
-            # The three that wait name the one that is stopped, when the time is over: also where
-            # the first to give up waits for another that waits for it.
+            # The three waiting ranks name the stopped rank when the time is over, even if the first
+            # rank to give up waits for another rank that waits for it.
             first = re.split(r"chaos: .*SIGCONT", said)[0]
             self.assertIn("error[timeout]", first, world)
             named = "rank 2 is stopped" if world == "shm" else r"rank 2\b"
             self.assertRegex(first, named, world)
             self.assertRegex(done.stderr, r"rank 2 .*<- first failure")
-            # It wakes at 9 s and ends by itself, with an error that says why.
+            # It wakes at 9 s and ends by itself, with an error that states the reason.
             woken = re.findall(r"^\S*:2 (error\[\w+\]: .*)", said, re.MULTILINE)
             self.assertEqual(len(woken), 1, f"{world}: {said}")
             self.assertRegex(woken[0], r"error\[(timeout|peer_lost|aborted)\]: .*rank \d", world)

@@ -23,7 +23,7 @@ from ports import free_port
 PROGRAM = ""
 SECONDS = 30 if jobs.FULL else 2
 DAWDLERS = 500 if jobs.FULL else 200
-MOST_DESCRIPTORS = 64 + 40  # strangers that are heard at once, and what a rank has anyway
+MOST_DESCRIPTORS = 64 + 40  # strangers served at once, and a rank's usual descriptors
 HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(200)  # the beginning of TLS
 GREETINGS = [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", HELLO, b"", b"\0", b"SSH-2.0-scan\r\n", os.urandom(65536)]
 
@@ -75,7 +75,7 @@ class Strangers(unittest.TestCase):
                 try:
                     stranger.sendall(draw.choice(GREETINGS))
                 except OSError:
-                    pass  # hung up on
+                    pass  # disconnected
             dialled += 1
             most = max(most, self.descriptors()) if dialled % 20 == 0 else most
         print(f"{dialled / SECONDS:.0f} strangers a second; {most} descriptors at most")
@@ -94,7 +94,7 @@ class Strangers(unittest.TestCase):
                     with self.dial() as stranger:
                         stranger.sendall(GREETINGS[0])
                 except OSError:
-                    time.sleep(0.01)  # the meeting is over
+                    time.sleep(0.01)  # the rendezvous has ended
 
         thread = threading.Thread(target=flood)
         thread.start()
@@ -105,7 +105,7 @@ class Strangers(unittest.TestCase):
             thread.join()
 
     def test_many_that_dawdle(self):
-        """One byte a second each, and more of them than are heard at once."""
+        """Connections that send one byte per second, and more of them than are served at the same time."""
         self.start(0)
         self.assertTrue(jobs.wait_for(lambda: jobs.listening(self.port)))
         dawdlers = [self.dial() for _ in range(DAWDLERS)]

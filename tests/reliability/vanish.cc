@@ -41,7 +41,7 @@ std::string read(const fs::path& file) {
   return text.str();
 }
 
-// Clocks of file times and of this process are the same.
+// File times and this process use the same clock.
 long ms_since(const fs::path& file) {
   std::error_code none;
   const auto then = fs::last_write_time(file, none);

@@ -1,5 +1,5 @@
-// Random pairs of meshes, and the owner of an element by the definition of a placement, apart from
-// the library's own arithmetic.
+// Random pairs of meshes, and the owner of an element by the definition of a placement, independent
+// of the library's arithmetic.
 #pragma once
 
 #include <algorithm>
@@ -17,12 +17,12 @@ namespace unisono::parallel::testing {
 
 using Index = std::vector<std::size_t>;
 
-// The axes of one side, apart from the library's own text and arithmetic.
+// The axes of one side, independent of the library's text and arithmetic.
 struct Drawn {
   std::vector<int> sizes = {};
-  std::vector<int> ranks = {};  // of each position
+  std::vector<int> ranks = {};  // by position
   struct Cut {
-    std::vector<std::size_t> axes = {};  // ascending; several act as one
+    std::vector<std::size_t> axes = {};  // ascending; several axes act as one
     AxisPlacement how = {};
   };
   std::vector<Cut> cuts = {};
@@ -68,7 +68,7 @@ struct Case {
   Drawn to = {};
 };
 
-// Returns where an index of a dimension lies in the memory of a position, or nothing.
+// Returns the index of a dimension's element in the memory of a position, or nothing.
 inline std::optional<std::size_t> owned(const Drawn& side, std::size_t position, std::size_t dim,
                                         std::size_t size, std::size_t index) {
   for (const Drawn::Cut& cut : side.cuts) {
@@ -78,7 +78,7 @@ inline std::optional<std::size_t> owned(const Drawn& side, std::size_t position,
     const std::size_t ranks = side.size(cut);
     const std::size_t mine = side.coordinate(cut, position);
     const Index sections = cut.how.sections.empty() ? Index{size} : cut.how.sections;
-    std::size_t before = 0;  // of the section, in the memory of this position
+    std::size_t before = 0;  // offset of the section in the memory of this position
     std::size_t length = 0;
     std::optional<std::size_t> found;
     std::size_t start = 0;
@@ -176,7 +176,7 @@ inline Drawn draw_side(std::mt19937& random, const Index& shape, int world, bool
     } else {
       const std::size_t dim = random() % shape.size();
       cut.how.placement = Shard(dim);
-      // The lengths that a second cut finds differ by rank.
+      // The lengths at a second cut differ by rank.
       if (sharded.insert(dim).second && random() % 3 == 0) {
         (random() % 2 == 0 ? cut.how.sections : cut.how.parts) =
             random_parts(random, shape[dim], side.size(cut));

@@ -56,7 +56,7 @@ TEST(NameMap, JoinsStacksKeepsAndLeavesOut) {
   ASSERT_EQ(targets.size(), 4U);
   EXPECT_EQ(targets[0].tensor.name, "l.0.qkv.w");
   EXPECT_EQ(targets[0].tensor.shape, (std::vector<std::size_t>{12, 4}));
-  EXPECT_EQ(targets[0].parts[1].source, 2U);  // k before v, whatever the order of the checkpoint
+  EXPECT_EQ(targets[0].parts[1].source, 2U);  // k before v, in any order of the checkpoint
   EXPECT_EQ(targets[0].parts[1].first, 8U);
   EXPECT_EQ(targets[0].parts[2].first, 10U);
   EXPECT_EQ(targets[1].tensor.shape, (std::vector<std::size_t>{2, 12, 4}));
@@ -68,7 +68,8 @@ TEST(NameMap, JoinsStacksKeepsAndLeavesOut) {
   EXPECT_EQ(targets[3].tensor.name, "norm");
 }
 
-// A rank's parts of a fused tensor, in its memory, are what the layout of the whole gives it.
+// A rank's parts of a fused tensor have the places in its memory that the layout of the whole
+// tensor gives.
 TEST(NameMap, ShowsThePartsInARanksMemory) {
   const std::vector<NamedTensor> sources = {{"l.0.q.w", Dtype::i32, {8, 3}},
                                             {"l.0.k.w", Dtype::i32, {4, 3}},
@@ -85,7 +86,7 @@ TEST(NameMap, ShowsThePartsInARanksMemory) {
       const Tensor view = view_of_part(*place, local);
       const ElementRanges elements = elements_at(own, sources[part].shape, position);
       EXPECT_EQ(view.shape, shape_of(elements));
-      // Writes the row of the whole target into each row of the view.
+      // Writes the row number in the whole target into each row of the view.
       for (std::size_t row = 0; row < view.shape[0]; ++row) {
         for (std::size_t column = 0; column < 3; ++column) {
           static_cast<std::int32_t*>(
@@ -132,7 +133,7 @@ TEST(NameMap, GivesStackedPartsTheirRanks) {
 }
 
 // Copies all parts from ranks with `from` of the sources to ranks with `to` of the target, and
-// returns the target's rows: each has the number of its source's row, plus 1000 for each source.
+// returns the target's rows: each has the number of its source's row, plus 1000 per source.
 std::vector<std::int32_t> rows_after(const NamedTarget& target,
                                      const std::vector<NamedTensor>& sources,
                                      const MeshLayout& from, const MeshLayout& to) {
@@ -182,7 +183,7 @@ std::vector<std::int32_t> rows_after(const NamedTarget& target,
   return whole;
 }
 
-// 8 heads of queries in 4 groups, each with a key and a value head; a head has 2 rows.
+// 8 query heads in 4 groups, each with a key and a value head; a head has 2 rows.
 TEST(NameMap, InterleavesGroupsAndTakesThemApart) {
   std::vector<std::int32_t> interleaved;
   std::vector<std::int32_t> apart(32);
@@ -249,7 +250,7 @@ TEST(NameMap, RefusesALayoutThatCutsAcrossParts) {
   EXPECT_THROW(
       static_cast<void>(layout_of_part(target, 0, sources, MeshLayout::parse("tp=2: tp=shard(0)"))),
       Error);
-  // Nothing is cut across where the other dimension is.
+  // No part is cut across the other dimension.
   EXPECT_EQ(layout_of_part(target, 0, sources, MeshLayout::parse("tp=3: tp=shard(1)")).text(),
             "tp=3 on 0-2: tp=shard(1)");
 }
@@ -260,7 +261,7 @@ std::string text_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The maps of examples/reshard/ on the names of engines, of which engines.txt says more.
+// The maps of examples/reshard/ on the names of engines, which engines.txt documents.
 TEST(NameMap, HasTheNamesOfEngines) {
   const std::filesystem::path here(UNISONO_RESHARD_TESTS);
   std::istringstream lines(text_of(here / "engines.txt"));

@@ -20,7 +20,7 @@
 namespace unisono::parallel::testing {
 namespace {
 
-// The positions that have each element, in row-major order of the elements.
+// Returns the positions that have each element, in row-major order of the elements.
 std::vector<std::vector<std::size_t>> owners(const Drawn& side, const Index& shape) {
   std::size_t count = 1;
   for (const std::size_t size : shape) {
@@ -64,7 +64,7 @@ struct Bytes {
   std::size_t sent = 0;
 };
 
-// The fewest bytes of one element's way, in elements.
+// Returns the fewest bytes to move one element, in elements.
 Bytes fewest(const Case& one, const std::vector<std::size_t>& sources,
              const std::vector<std::size_t>& targets) {
   const auto host = [&](int rank) { return one.hosts[static_cast<std::size_t>(rank)]; };
@@ -114,12 +114,12 @@ Bytes fewest(const Case& one, const std::vector<std::size_t>& sources,
   return best;
 }
 
-// A summand's value, and the sum's.
+// Returns the value of a summand, and of the sum.
 double value_of(std::size_t element, std::size_t summand) {
   return static_cast<double>(element + 1) * static_cast<double>(summand + 1);
 }
 
-// Plays the moves. Returns what is wrong.
+// Plays the moves. Returns the mistakes.
 std::string play(const Case& one, const ReshardPlan& plan,
                  const std::vector<std::vector<std::size_t>>& sources,
                  const std::vector<std::vector<std::size_t>>& targets) {
@@ -263,7 +263,7 @@ std::string run(const Case& one) {
   if (*std::max_element(sent.begin(), sent.end()) < bound.bytes_sent_by_busiest) {
     return "the busiest rank sends less than reshard_bound() finds";
   }
-  // A plan without one of its moves, or with one of them twice, is wrong.
+  // A plan that lacks one of its moves, or has one twice, is wrong.
   if (!plan.moves.empty()) {
     const auto at = static_cast<std::ptrdiff_t>(one.seed % plan.moves.size());
     ReshardPlan less = plan;

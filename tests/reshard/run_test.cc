@@ -40,7 +40,7 @@ void expect_done(const std::vector<std::string>& said) {
 }
 
 [[noreturn]] void fail(const std::string& what) {
-  throw Error(ErrorCode::internal, what);  // also from another process
+  throw Error(ErrorCode::internal, what);  // also passed from another process
 }
 
 // Memory for one rank's part, with a gap behind each row.
@@ -181,7 +181,7 @@ TEST(ReshardProcesses, BringEveryElement) {
                                           })));
 }
 
-// Many messages a pair, elements that are passed on, and a sum that a rank passes on as well.
+// Many messages per pair, elements that are passed on, and a sum that a rank passes on as well.
 TEST(ReshardProcesses, SendInSegments) {
   constexpr std::size_t kRows = 1500;
   constexpr std::size_t kColumns = 1024;
@@ -217,7 +217,7 @@ TEST(ReshardProcesses, SendInSegments) {
 }
 
 #if !defined(UNISONO_SANITIZED)
-// In MiB.
+// Sizes in MiB.
 std::size_t memory_of_process(const std::string& key) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -228,7 +228,7 @@ std::size_t memory_of_process(const std::string& key) {
   fail("no " + key + " in /proc/self/status");
 }
 
-// Messages are packed here. Far more bytes move than the messages in flight have.
+// Messages are packed here. Far more bytes move than fit into the messages in flight.
 TEST(ReshardProcesses, KeepFewMessagesInMemory) {
   constexpr std::size_t kSize = 8192;
   constexpr std::size_t kMostMib = 40;  // 16 messages of 1 MiB, and the transport's own
@@ -243,7 +243,7 @@ TEST(ReshardProcesses, KeepFewMessagesInMemory) {
         for (std::size_t i = 0; i + 1 < in.memory.size(); ++i) {
           in.memory[i] = static_cast<float>(i % 1000);
         }
-        std::ofstream("/proc/self/clear_refs") << 5 << std::flush;  // resets the highest mark
+        std::ofstream("/proc/self/clear_refs") << 5 << std::flush;  // resets the high-water mark
         const std::size_t before = memory_of_process("VmRSS");
         const std::vector<Tensor> ins = {in.tensor};
         const std::vector<Tensor> outs = {out.tensor};
@@ -252,7 +252,7 @@ TEST(ReshardProcesses, KeepFewMessagesInMemory) {
         if (more > kMostMib) {
           fail(std::to_string(more) + " MiB for messages");
         }
-        const std::size_t row = kSize / 2 - 1;  // of the part, and a column that came
+        const std::size_t row = kSize / 2 - 1;  // the last row of the part, in a received column
         const std::size_t column = comm.rank() == 0 ? kSize - 1 : 0;
         const std::size_t from =
             (row + (comm.rank() == 0 ? 0 : kSize / 2)) * (kSize / 2) + column % (kSize / 2);
@@ -305,7 +305,7 @@ TEST(ReshardMistakes, AreNamedOnAllRanks) {
 }
 
 // A rank dies while it packs a message: the last part of its source cannot be read. The others
-// learn which rank, their sources are as before, and the tensor is not complete.
+// learn which rank died, their sources are unchanged, and the tensor is not complete.
 TEST(ReshardDeath, IsToldToTheOthers) {
   constexpr std::size_t kColumns = std::size_t{1} << 20U;
   const auto said = comm::testing::as_processes(
@@ -362,7 +362,7 @@ TEST(ReshardDeath, IsToldToTheOthers) {
           if (reshard.complete(0)) {
             fail("complete without its last part");
           }
-          // It may have arrived; what is called complete has, all of it.
+          // The tensor may have arrived; if it is reported as complete, all of it has.
           if (reshard.complete(1) && std::count(v_out.begin(), v_out.end(), 2.0F) !=
                                          static_cast<std::ptrdiff_t>(v_out.size())) {
             fail("called complete, and has not arrived");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does examples/rollout answer with the weights of the steps that it names, and never keep the trainer waiting?
+"""Tests that examples/rollout answers with the weights of the steps that it names, and never delays the trainer.
 
 Answers under several layouts of both sides are compared with those of one process that reads the checkpoints. Then
 the engine is stopped at its first answers: the trainer must do all its steps, and skip the transfers between.

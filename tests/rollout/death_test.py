@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Do the ranks of examples/rollout name one that dies, on its own side and on the other?
+"""Tests that the ranks of examples/rollout name a rank that dies, on its own side and on the other.
 
 Usage: death_test.py --rollout ROLLOUT
 """
@@ -15,7 +15,7 @@ from job import Job
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("--program")  # as all tests of this folder
+    parser.add_argument("--program")  # accepted like in all tests of this folder
     parser.add_argument("--rollout", required=True)
     args = parser.parse_args()
     wrong = []

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Do the ranks of examples/llm call what the step of the model says?
+"""Tests that the calls of examples/llm's ranks are those of the model's step.
 
 For each layout the program answers a prompt, recorded. The collectives, sends and
 receives of each rank and each of its groups must be those of `unisono step show`: the same kinds, bytes and
@@ -21,13 +21,13 @@ from pathlib import Path
 
 from recording import calls_in, record
 
-PROMPT = "abcdefg"  # a token each
+PROMPT = "abcdefg"  # one token per letter
 TOKENS = 3
-# As examples/llm makes it up.
+# The model that examples/llm makes up.
 CONFIG = {"model_type": "llama", "num_hidden_layers": 3, "hidden_size": 72, "num_attention_heads": 9,
           "num_key_value_heads": 3, "head_dim": 8, "intermediate_size": 160, "vocab_size": 256,
           "tie_word_embeddings": True}
-ROUTED = "as the router chose"  # bytes that no step knows
+ROUTED = "as the router chose"  # bytes that no step can predict
 LAYOUTS = ["tp=2", "tp=3", "tp=4", "tp=5", "tp=9", "pp=2", "pp=3", "cp=2", "cp=3", "cp=4", "ep=2", "ep=3",
            "ep=4", "pp=2,tp=2", "pp=3,tp=2", "pp=2,tp=3", "cp=2,tp=2", "cp=2,tp=3", "cp=3,tp=2", "ep=2,tp=2",
            "ep=2,tp=3", "ep=4,tp=2", "pp=2,cp=2", "pp=2,ep=2", "cp=2,ep=2", "pp=2,cp=2,tp=2",
@@ -39,7 +39,7 @@ def sizes_of(layout):
 
 
 def expected(args, layout, folder):
-    """For each rank and group: what is called, in order."""
+    """Returns the calls of each rank and group, in order."""
     ranks = math.prod(sizes_of(layout).values())
     experts = sizes_of(layout).get("ep", 1)
     calls = [defaultdict(list) for _ in range(ranks)]
@@ -56,8 +56,8 @@ def expected(args, layout, folder):
                     continue
                 mine = calls[rank["rank"]][tuple(sorted(call["group"]))]
                 if call["what"] == "dispatch":
-                    # On one host rows are read where they lie; what is told is how many tokens chose which expert, and
-                    # to the rank of each expert which tokens they are.
+                    # On one host rows are read in place; the messages contain how many tokens chose
+                    # which expert and, for the rank of each expert, which tokens they are.
                     mine += [("all_gather", 2 * experts * 4 * experts), ("all_to_all", ROUTED)]
                 elif call["what"] != "combine":
                     mine.append((call["what"], call["bytes"], call.get("peer")) if "peer" in call
@@ -76,13 +76,14 @@ def recorded(args, layout, folder):
         if call.peer is not None:
             mine.append((call.what, call.bytes, call.peer))
             continue
-        # The world's own calls, and what meshes and exchanges agree on, come before a step or beside it.
+        # The world's own calls, and the agreements of meshes and exchanges, come before a step or
+        # beside it.
         if call.dtype == "u64" or call.what == "barrier" or call.group == "world":
             continue
         routed = call.dtype == "u8" and call.what == "all_to_all_v"
         if not (call.dtype == "u8" and call.what == "all_gather" and is_experts(layout, call.members)):
             mine.append((call.kind, ROUTED if routed else call.bytes))
-        # Sums over tp are named by their layer and what it does, two of them a layer.
+        # Sums over tp are named by their layer and purpose, two per layer.
         if call.what == "all_reduce" and layout == f"tp={ranks}":
             labels[call.rank].append(call.label)
     if layout == f"tp={ranks}":
@@ -93,7 +94,7 @@ def recorded(args, layout, folder):
 
 
 def is_experts(layout, group):
-    """Whether a group is one of the axis ep."""
+    """Returns whether a group is a group of the axis ep."""
     sizes = sizes_of(layout)
     stride = math.prod(size for axis, size in list(sizes.items())[list(sizes).index("ep") + 1:]) if "ep" in sizes else 0
     return "ep" in sizes and len(group) == sizes["ep"] and all(
@@ -114,7 +115,7 @@ def main():
         for layout in args.layouts or LAYOUTS:
             wanted, found = expected(args, layout, folder), recorded(args, layout, folder)
             for rank, (said, did) in enumerate(zip(wanted, found)):
-                # A call of a group of one rank moves nothing.
+                # A call of a group of one rank moves no data.
                 for group in sorted(one for one in set(said) | set(did) if len(one) > 1):
                     a, b = said.get(group, []), did.get(group, [])
                     compared += len(a)

@@ -1,4 +1,4 @@
-"""What the ranks of a recorded run called."""
+"""Reads the calls of a recorded run's ranks."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Call(NamedTuple):
-    """A collective, or a send or receive, which alone has a peer, and no dtype or label."""
+    """A collective, or a send or receive, which has a peer, and no dtype or label."""
 
     start_us: float
     rank: int
@@ -20,12 +20,12 @@ class Call(NamedTuple):
 
     @property
     def kind(self):
-        """The bytes of a call say how many, so that all_gather_v is an all_gather."""
+        """The bytes of a call give its counts, so all_gather_v counts as all_gather."""
         return self.what.removesuffix("_v")
 
 
 def record(unisono, ranks, trace, program):
-    """The recording of `program` (its words) on so many ranks; the test ends where it fails."""
+    """Returns the recording of `program` (its words) on this many ranks; the test ends if it fails."""
     done = subprocess.run([unisono, "run", "-q", "-n", str(ranks), "--record", trace, "--", *program],
                           capture_output=True, text=True)
     if done.returncode != 0:
@@ -34,10 +34,10 @@ def record(unisono, ranks, trace, program):
 
 
 def calls_in(data):
-    """All calls, as they began."""
+    """Returns all calls, in the order of their beginnings."""
     members = {name: tuple(sorted(group)) for name, group in zip(data["groups"]["name"], data["groups"]["ranks"])}
     ops, sent = data["ops"], data.get("transfers", {"rank": []})
-    labels = ops.get("label", [""] * len(ops["rank"]))  # of a program that gives none
+    labels = ops.get("label", [""] * len(ops["rank"]))  # the program sets none
     calls = [Call(ops["start_us"][i], rank, ops["group"][i], members[ops["group"][i]],
                   ops["collective"][i], ops["dtype"][i], ops["bytes"][i], None, labels[i])
              for i, rank in enumerate(ops["rank"])]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Do the ranks of examples/transformer call what the training step of the model says?
+"""Tests that the calls of examples/transformer's ranks are those of the model's training step.
 
 For each layout the program trains two steps, recorded. The collectives,
 sends and receives of each rank and each of its communicators must be those of `unisono step show --train`:
@@ -37,7 +37,7 @@ def layouts():
 
 
 def expected(args, layout, folder):
-    """For each rank, group and part of the program: what is called in a step, in order."""
+    """Returns the calls of a step for each rank, group and part of the program, in order."""
     mesh, _, words = layout.partition(" ")
     done = subprocess.run([args.program, "step", "show", folder / "config.json", "--layout", mesh, "--train", "8x32",
                            "--with", words, "--precision", "f32", "--json"], capture_output=True, text=True)
@@ -58,7 +58,7 @@ def expected(args, layout, folder):
 
 
 def recorded(args, layout, ranks, folder):
-    """For each rank, group and communicator: what was called, in order."""
+    """Returns the calls for each rank, group and communicator, in order."""
     data = record(args.program, ranks, folder / "trace.json", [args.transformer, "--try", layout])
     calls = [defaultdict(list) for _ in range(ranks)]
     has_stages = layout.startswith("pp=")
@@ -72,20 +72,20 @@ def recorded(args, layout, ranks, folder):
 
 
 def is_of_step(call, has_stages):
-    """The world sums the loss of a pipeline alone."""
+    """For a pipeline, the world sums only the loss."""
     if call.group == "world":
         return has_stages and (call.what, call.dtype) == ("all_reduce", "i64")
     return call.what != "barrier" and call.dtype in ("f32", "i64")
 
 
 def stages_of(layout, ranks, rank):
-    """The ranks along pp, which is the slowest axis."""
+    """Returns the ranks along pp, which is the slowest axis."""
     stride = ranks // int(re.match(r"pp=(\d+)", layout).group(1))
     return tuple(range(rank % stride, ranks, stride))
 
 
 def difference(did, said):
-    """Where the calls differ, and how they go on."""
+    """Returns where the calls differ, and the calls that follow."""
     at = next((i for i, (x, y) in enumerate(zip(did, said)) if x != y), min(len(did), len(said)))
     return at, did[at:at + 3], said[at:at + 3]
 
@@ -104,7 +104,7 @@ def main():
         for layout in args.layouts or layouts()[::args.every]:
             step = expected(args, layout, folder)
             for rank, (said, did) in enumerate(zip(step, recorded(args, layout, len(step), folder))):
-                # A call of a group of one rank moves nothing.
+                # A call of a group of one rank moves no data.
                 left = {key: calls for key, calls in did.items() if len(key[0]) > 1 and calls}
                 for (group, part), calls in said.items():
                     wanted = calls * STEPS

@@ -56,7 +56,7 @@ ordered_json run_of(const Pipeline& pipeline, unisono::pipeline::RunOptions opti
           {"spans", spans}};
 }
 
-// Drops an action that is no part of an overlap, or exchanges it with the next one.
+// Drops an action outside overlaps, or swaps it with the next one.
 bool mutate(Pipeline& pipeline, std::mt19937& random, ordered_json& edit) {
   const std::size_t rank = random() % pipeline.actions.size();
   std::vector<Action>& actions = pipeline.actions[rank];
@@ -90,7 +90,7 @@ void reverse_overlaps(Pipeline& pipeline) {
   }
 }
 
-// As of a model whose parameters are sharded, and whose ranks have copies elsewhere.
+// As in a model whose parameters are sharded, and whose ranks have replicas.
 void add_stage_actions(Pipeline& pipeline) {
   for (int stage = 0; stage < pipeline.stages(); ++stage) {
     auto& actions = pipeline.actions[static_cast<std::size_t>(
@@ -101,7 +101,7 @@ void add_stage_actions(Pipeline& pipeline) {
   }
 }
 
-// Any order that is right on each rank by itself, where no stage is on the rank of the next one.
+// Any order that is valid on each rank alone, if no stage is on the rank of the next one.
 void shuffle(Pipeline& pipeline, std::mt19937& random) {
   for (std::vector<Action>& actions : pipeline.actions) {
     for (std::size_t i = actions.size(); i-- > 1;) {
@@ -118,13 +118,13 @@ void shuffle(Pipeline& pipeline, std::mt19937& random) {
   }
 }
 
-// `computations`: of the shape of the entry.
+// `computations`: in the shape of the entry.
 void print_case(const unisono::pipeline::Entry& entry, unisono::pipeline::PipelineSize shape,
                 const Pipeline& computations, int mutants, std::mt19937& random) {
   Pipeline pipeline = build(entry, shape);
   pipeline.actions = computations.actions;
   add_transfers(pipeline);
-  // Every third is uneven and slow to send, in steps that binary fractions hold exactly.
+  // Every third pipeline is uneven and slow to send, in steps that are exact binary fractions.
   const bool is_uneven = random() % 3 == 0;
   for (std::size_t stage = 0; is_uneven && stage < pipeline.stage_rank.size(); ++stage) {
     pipeline.costs.forward[stage] *= 1 + 0.25 * static_cast<double>(stage % 3);

@@ -27,7 +27,7 @@ using nlohmann::ordered_json;
 using unisono::Finding;
 using unisono::Schedule;
 
-// As the page's checker has them, and the English sentence that both make of them.
+// The findings in the form of the page's checker, and their English sentence, which both produce.
 ordered_json fields(const Finding& finding) {
   ordered_json arguments = ordered_json::array();
   for (const Finding::Argument& argument : finding.arguments) {

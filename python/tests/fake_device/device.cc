@@ -1,6 +1,6 @@
-// A device for PyTorch whose streams are threads and whose memory is the host's, on the driver
-// without a GPU: what is true of CUDA tensors in time (work is done later, streams wait for events,
-// memory is used again at once) is true of its tensors. All arithmetic is done on the CPU.
+// A PyTorch device whose streams are threads and whose memory is host memory, on the driver without
+// a GPU. Its tensors behave like CUDA tensors in time: work is done later, streams wait for events,
+// and freed memory is reused at once. All arithmetic runs on the CPU.
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
@@ -95,7 +95,7 @@ at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                                            c10::dtype_or_default(type));
 }
 
-// The same memory as a tensor of the CPU, for work of streams.
+// The same memory as a CPU tensor, for work of streams.
 at::Tensor as_cpu(const at::Tensor& tensor) {
   if (tensor.is_cpu()) {
     return tensor.detach();

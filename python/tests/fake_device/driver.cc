@@ -20,7 +20,7 @@ namespace fake_device {
 namespace {
 
 constexpr int kStreams = 8;
-constexpr int kLatestUs = 500;  // how late work may be
+constexpr int kLatestUs = 500;  // the longest delay of work
 constexpr int kOneLateIn = 8;
 constexpr int kNotReady = 600;
 
@@ -218,7 +218,7 @@ void Relaxed::exchange() {
 
 }  // namespace fake_device
 
-// Graphs of the current stream, for tests. A capture is a global one, as PyTorch's own are.
+// Graphs of the current stream, for tests. Captures use the global mode, as PyTorch's do.
 extern "C" {
 
 void fake_begin_capture() {
@@ -227,7 +227,7 @@ void fake_begin_capture() {
   fake_device::call("cuStreamBeginCapture_v2", fake_device::handle_of(stream), 0);
 }
 
-// nullptr: what was done meanwhile cannot be in a graph.
+// Returns nullptr if the captured calls cannot be in a graph.
 void* fake_end_capture() {
   const c10::Stream stream = fake_device::current_stream(-1);
   const fake_device::Here here(stream);

@@ -10,18 +10,18 @@ namespace fake_device {
 inline constexpr c10::DeviceType kFake = c10::DeviceType::PrivateUse1;
 inline constexpr c10::DeviceIndex kDevices = 2;
 
-// The calling thread's.
+// Returns the calling thread's device.
 c10::DeviceIndex current_device();
 c10::DeviceIndex exchange_device(c10::DeviceIndex device);
 
 c10::Stream default_stream(c10::DeviceIndex device);
 c10::Stream pooled_stream(c10::DeviceIndex device);
 c10::Stream current_stream(c10::DeviceIndex device);
-// The stream becomes the current one of its device.
+// Makes the stream the current one of its device.
 c10::Stream exchange_stream(c10::Stream stream);
 void* handle_of(c10::Stream stream);
 
-// The work is done some time later, after what the stream has already.
+// The work is done some time later, after the work that the stream already has.
 void enqueue(c10::Stream stream, std::function<void()> work);
 bool is_done(c10::Stream stream);
 bool is_capturing(c10::Stream stream);
@@ -35,7 +35,7 @@ void destroy(void* event);
 void* allocate(c10::DeviceIndex device, std::size_t bytes);
 c10::DeviceIndex device_of(const void* memory);
 
-// The thread may do what a capture keeps others from, as PyTorch's allocator may.
+// Allows the thread calls that a capture forbids, as PyTorch's allocator does.
 class Relaxed {
  public:
   Relaxed() { exchange(); }

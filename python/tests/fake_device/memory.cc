@@ -21,7 +21,7 @@ constexpr int kGarbage = 0x5A;
 
 struct Block {
   std::size_t bytes = 0;
-  c10::Stream stream = default_stream(0);  // of whoever asked for it
+  c10::Stream stream = default_stream(0);  // the current stream of the allocating thread
   std::vector<c10::Stream> others = {};
 };
 
@@ -83,7 +83,7 @@ class Blocks {
   }
 
  private:
-  // The latest that was freed, as caches like best.
+  // Prefers the block that was freed last, as real caches do.
   void* take_freed(c10::Stream stream, std::size_t bytes) {
     const Relaxed relaxed;
     auto& list = freed_[{stream, bytes}];

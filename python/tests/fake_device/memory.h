@@ -1,5 +1,5 @@
-// Memory of the fake device: blocks are used again as soon as they are freed, and are overwritten
-// before, so that an operation that still needs one is found out.
+// Memory of the fake device. Blocks are reused as soon as they are freed, and overwritten before,
+// so that a test fails if an operation still needs a freed block.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -8,7 +8,7 @@
 namespace fake_device {
 
 c10::Allocator* allocator();
-// The block is not used again before what the stream has now is done.
+// The block is not reused before the present work of the stream is done.
 void note_use(const void* memory, c10::Stream stream);
 
 }  // namespace fake_device

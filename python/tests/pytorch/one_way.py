@@ -1,4 +1,4 @@
-"""Runs PyTorch's distributed_test.py with what the environment names (see suite.py):
+"""Runs PyTorch's distributed_test.py with the settings in the environment (see suite.py):
 
 one_way.py RESULTS.json [PART-OF-A-NAME...]
 """
@@ -11,7 +11,8 @@ import unittest
 import torch
 from torch.testing._internal import common_distributed
 
-# Tests are left out for backends that these sets do not name; they are read while it is imported.
+# distributed_test reads these sets when it is imported, and skips tests for backends that they do
+# not name.
 for feature in ("ddp", "subgroup"):
     common_distributed.DistTestCases.backend_feature[feature].add(os.environ["BACKEND"])
 
@@ -19,7 +20,7 @@ from torch.testing._internal.distributed import distributed_test  # noqa: E402
 
 
 class Suite(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
-    """Ranks are forked: a process that loads PyTorch for each takes longer than most tests."""
+    """Ranks are forked, because loading PyTorch in each process takes longer than most tests."""
 
     def setUp(self):
         super().setUp()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's own distributed_test.py over gloo, over unisono, and over unisono that stands for gloo:
+"""PyTorch's own distributed_test.py over gloo, over unisono, and over unisono in place of gloo:
 
     build/venv/bin/python python/tests/pytorch/suite.py --ranks 2,3,4
 
@@ -16,11 +16,11 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # where the module is not the program, too
+sys.path.insert(0, str(Path(__file__).parent))  # if this is not the main program
 
 import expected  # noqa: E402
 
-# The measured variants: the name that tests ask for, and whether unisono replaces gloo.
+# The measured variants: the backend name that tests use, and whether unisono replaces gloo.
 WAYS = {"gloo": ("gloo", "0"), "unisono": ("unisono", "0"), "in gloo's place": ("gloo", "1")}
 
 
@@ -49,7 +49,7 @@ def run_way(way, ranks, options):
 
 
 def compare(way, ranks, gloo, ours, in_place):
-    """Prints what only gloo passes, by its reason; returns how many of these have no reason."""
+    """Prints the tests that only gloo passes, with their reasons; returns how many have no reason."""
     unexplained = 0
     explained = {}
     for test, result in sorted(gloo.items()):

@@ -1,11 +1,11 @@
-"""Greedy tokens of a layout beside those of one process."""
+"""Compares the greedy tokens of a layout with those of one process."""
 
 PLACES = 24  # tokens per prompt
 TIE = 1e-3  # of log probabilities of f32: below it rounding decides which token is likeliest
 
 
 def compare(found, alone):
-    """(right or not, what is to be said) of {prompt: (tokens, gaps between the two likeliest)}."""
+    """Returns (right or not, message) for {prompt: (tokens, gaps between the two likeliest)}."""
     equal, ties, wrong = 0, [], []
     for number, (tokens, _) in found.items():
         wanted, gaps = alone[number]
@@ -20,6 +20,6 @@ def compare(found, alone):
 
 
 def gaps_of(places):
-    """The gap between the two likeliest log probabilities of each place."""
+    """Returns the gap between the two likeliest log probabilities of each place."""
     best = [sorted(logprobs, reverse=True)[:2] for logprobs in places]
     return [first - second for first, second in best]

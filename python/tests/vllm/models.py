@@ -1,4 +1,4 @@
-"""Small models, whose files vLLM loads as any other's: models.py FOLDER [GGUF-FILE].
+"""Small models in files that vLLM loads like any other: models.py FOLDER [GGUF-FILE].
 
 Of random weights: llama and qwen3_moe. With the GGUF file of SmolLM2 also: smollm2, with its own weights,
 and served_llama and served_qwen3_moe, of random weights and with the tokenizer of SmolLM2.

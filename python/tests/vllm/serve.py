@@ -33,9 +33,9 @@ PROMPTS = [
         "The number seven", "An honest answer", "The old bridge", "The best way to learn",
     )
 ]  # fmt: skip
-LIMIT_S = 900  # bounds a hang: processes import vLLM one after the other, on a machine that may be busy
+LIMIT_S = 900  # bounds a hang: processes import vLLM one after the other
 
-# In 64 MiB, as a container has them unless told otherwise.
+# With 64 MiB, the default of containers.
 SMALL_SHM = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"', "sh"]
 # vLLM needs it for pipelines on CPUs: without, it leaves out the warm-up that makes the memory for activations.
 TRACED = ["--compilation-config", '{"mode": 2, "backend": "eager"}']
@@ -60,7 +60,7 @@ def free_port():
 
 
 class Server:
-    """`vllm serve`, and the lines that it writes, with the time of each."""
+    """Runs `vllm serve`, and keeps its output lines with their times."""
 
     def __init__(self, place, model, options, before=()):
         self.port, self.lines = free_port(), []
@@ -89,7 +89,7 @@ class Server:
                 log.flush()
 
     def ask(self, path, body=None):
-        """(status, text); None if nobody listens yet."""
+        """Returns (status, text); None if the server does not listen yet."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
         try:
             if body is None:
@@ -112,7 +112,7 @@ class Server:
         return self
 
     def complete(self):
-        """{number: (tokens, gaps)} of all prompts, sent together."""
+        """Returns {number: (tokens, gaps)} of all prompts, sent together."""
         wanted = {"temperature": 0, "max_tokens": PLACES, "ignore_eos": True, "logprobs": 2, "return_token_ids": True}
         status, text = self.ask("/v1/completions", {"prompt": PROMPTS, **wanted})
         if status != 200:
@@ -124,7 +124,7 @@ class Server:
         return found
 
     def start_answer(self):
-        """Returns once the first token of a long answer has come; the rest may come."""
+        """Returns when the first token of a long answer has arrived; the rest may follow."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
         body = {"prompt": PROMPTS[0], "max_tokens": 240, "ignore_eos": True, "stream": True}
         connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
@@ -176,12 +176,12 @@ def answers(folder, name, row):
 
 
 def shared_memory():
-    """What Python's and vLLM's processes, or unisono's, have in /dev/shm."""
+    """Lists the files of Python's and vLLM's processes, or of unisono's, in /dev/shm."""
     return {name for name in os.listdir("/dev/shm") if name.startswith(("psm_", "sem.", "unisono"))}
 
 
 def check(folder, name, alone):
-    """(right or not, what is to be said)"""
+    """Returns (right or not, message)."""
     row, shm = ROWS[name], shared_memory()
     with ExitStack() as started:
         servers = []
@@ -205,7 +205,7 @@ def check(folder, name, alone):
 
 
 def kill_a_rank(server, worker):
-    """Kills it while the server answers: the others name it, and the server ends with that sentence."""
+    """Kills a rank while the server answers: the others name it, and the server ends with that sentence."""
     answer = server.start_answer()
     rank = worker.removeprefix("Worker_TP")
     os.kill(server.pid(worker), signal.SIGKILL)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How fast the engine is over unisono and over its own communicator: speed.py [--pairs 7] [--hosts 1|2].
+"""Measures the engine over unisono and over its own communicator: speed.py [--pairs 7] [--hosts 1|2].
 
 Two ranks, one thread each, run a small Llama with tensor parallelism. Both communicators serve the same
 engine and take turns, batch by batch for tokens/s, and call by call for the time of an all_reduce in a
@@ -29,7 +29,7 @@ CLONE_NEWNET = 0x40000000
 
 
 class InTurns:
-    """Both communicators as one: all_reduce alternates, and its times are kept by (bytes, way)."""
+    """Combines both communicators: all_reduce alternates, and its times are kept by (bytes, way)."""
 
     def __init__(self, ways):
         self.ways, self.names, self.calls, self.times = ways, list(ways), 0, {}
@@ -48,7 +48,7 @@ class InTurns:
 
 
 class Gloo:
-    """torch.distributed's own, where vLLM uses shared memory."""
+    """Uses torch.distributed where vLLM uses shared memory."""
 
     def __init__(self, group):
         self.group = group
@@ -89,7 +89,7 @@ def run(made, requests, prompt, tokens, seed):
 
 
 def bytes_sent():
-    """By this rank's end of the cable; 0 on one host."""
+    """Counts the bytes at this rank's end of the cable; 0 on one host."""
     for line in Path("/proc/thread-self/net/dev").read_text().splitlines():
         name, _, counts = line.partition(":")
         if name.strip() == "cable":

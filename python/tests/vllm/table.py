@@ -20,7 +20,7 @@ from pathlib import Path
 
 os.environ.update(OMP_NUM_THREADS="1", VLLM_ENABLE_V1_MULTIPROCESSING="0", TOKENIZERS_PARALLELISM="false")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
-os.environ["VLLM_PLUGINS"] = ""  # each row says whether it is for unisono
+os.environ["VLLM_PLUGINS"] = ""  # each row says whether it uses unisono
 
 import torch  # noqa: E402
 
@@ -71,7 +71,7 @@ def engine(model, ranks, options):
 
 
 def prompts_of(rank, ranks, options):
-    """The data-parallel replicas share the prompts."""
+    """Data-parallel replicas share the prompts."""
     replicas = options.get("data_parallel_size", 1)
     return range(rank // (ranks // replicas), len(PROMPTS), replicas)
 
@@ -132,7 +132,7 @@ def serve_until_killed(model, rank, ranks, options):
 
 
 def fork(body, name, ranks, folder):
-    """[(exit code, result or None, log)] of body(rank) on forked ranks."""
+    """Returns [(exit code, result or None, log)] of body(rank) on forked ranks."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -194,7 +194,7 @@ def last_words(log):
 
 
 def judge(name, results, alone):
-    """(right or not, what is to be said)"""
+    """Returns (right or not, message)."""
     failed = [(code, last_words(log)) for code, result, log in results if result is None]
     if failed:
         return name.startswith("stock"), f"ends with {failed[0][0]}: {failed[0][1]}"
@@ -223,7 +223,7 @@ def kill_a_rank(folder):
 
     results = fork(body, KILLED, 2, folder)
     killed_at = float([line for line in results[-1][2].read_text().splitlines() if line.replace(".", "").isdigit()][-1])
-    # vLLM's own queues have Python's names, and a killed process leaves its queue there.
+    # vLLM's own queues have names of Python, and a killed process leaves its queue there.
     left = sorted(name for name in set(os.listdir("/dev/shm")) - before if not name.startswith("psm_"))
     code, result, log = results[0]
     if result is None or result["error"] is None:
@@ -234,7 +234,7 @@ def kill_a_rank(folder):
 
 
 def prepare(folder):
-    """Writes the models, and loads vLLM once, for all ranks that fork() makes."""
+    """Writes the models, and loads vLLM once for all forked ranks."""
     models.write(f"{folder}/models")
     import vllm.model_executor.models.llama  # noqa: F401
     import vllm.model_executor.models.qwen3_moe  # noqa: F401

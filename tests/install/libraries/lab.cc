@@ -1,4 +1,4 @@
-// A prediction; and an error of libunisono_lab, which is not linked to libunisono.
+// A prediction, and an error of libunisono_lab, which is not linked to libunisono.
 #include <cstdio>
 #include <unisono/lab.hpp>
 

@@ -1,11 +1,13 @@
-// The position of a reader in a chapter: beats that are behind, with a fraction. Pure.
+// The position of a reader in a chapter: the number of beats that have passed, with a fraction.
+// Pure.
 
 export interface Box {
   top: number;
   height: number;
 }
 
-// `line` is the height in the window at which a beat is read. Without motion a beat is there as a whole.
+// `line` is the height in the window at which a beat is read. With reduced motion, a beat appears
+// as a whole.
 export function positionIn(beats: Box[], line: number, calm: boolean): number {
   let at = 0;
   beats.forEach(({ top, height }, i) => {

@@ -1,4 +1,4 @@
-// The parts of an article: chapters of beats. A beat is a piece of text beside a moment of a picture.
+// The parts of an article: chapters of beats. A beat is a piece of text and a moment of a picture.
 import type { Component } from 'svelte';
 import type { Network } from '../model/cost';
 import type { Played } from '../pipeline/play';
@@ -20,30 +20,30 @@ export interface Dial {
   text?: (value: number) => string;
 }
 
-// A stage that a chapter shows: where it is at a time is all that it knows.
+// A stage that a chapter shows. Its only state is the time.
 export interface Figure {
   picture: Component<PictureProps>;
   plans: (values: Values) => Plan[];
   height: (width: number, values: Values) => number;
   network: Network;
-  own?: boolean; // it draws an SVG of its own, not into one
+  own?: boolean; // draws its own SVG instead of drawing into a given one
   legend?: (values: Values, far: (id: string) => number) => string;
 }
 
 export interface ArticleBeat {
-  figure: string; // of FIGURES
-  id: string; // which of its plans goes by while this is read
-  set?: Values; // what the picture shows beside the chapter's own numbers
+  figure: string; // key of FIGURES
+  id: string; // the plan that is played while this beat is read
+  set?: Values; // values that the picture shows in addition to the chapter's own
   title: Both;
   text: Both; // {name} is a fact, [name] a dial
 }
 
-// An answer comes from what the page draws, not from what somebody wrote down.
+// The answer is computed from what the page draws.
 export interface Question {
   ask: Both;
   options: readonly (string | Both)[];
   right: number;
-  answer: (known: Known) => string; // equals the English of the right option
+  answer: (known: Known) => string; // equals the English text of the right option
 }
 
 export interface Known {
@@ -53,18 +53,18 @@ export interface Known {
     ranks: number,
     microbatches: number,
   ) => { pipeline: Pipeline; played: Played } | undefined;
-  comms: Comm[]; // of a layer with experts
+  comms: Comm[]; // calls of a layer with experts
 }
 
 export interface Chapter {
   id: string;
   title: Both;
-  lead: Both; // the question that it begins with
+  lead: Both; // the question that opens the chapter
   dials: Dial[];
   facts: (values: Values) => Record<string, string | number>;
   beats: ArticleBeat[];
-  sum?: Both; // a calculation, whose numbers can be dragged
-  paid: Both; // what is paid
+  sum?: Both; // a calculation whose numbers can be dragged
+  paid: Both; // the cost of the cut
   questions: Question[];
-  lab: Partial<ViewState>; // where the reader can go on
+  lab: Partial<ViewState>; // the view in which the reader can continue
 }

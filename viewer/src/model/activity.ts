@@ -2,7 +2,7 @@
 import type { Span } from './density';
 import type { RecordedEvent, RecordedOp, Recording } from './recording';
 
-// inside: in a call of the library of which more is not known.
+// inside: in a library call without further details.
 export const DOINGS = ['inside', 'waits', 'sends', 'receives', 'adds'] as const;
 export type Doing = (typeof DOINGS)[number];
 
@@ -17,7 +17,7 @@ const DOES: Record<RecordedEvent['kind'], Doing> = {
   ...{ send: 'sends', receive: 'receives', reduce: 'adds', copy: 'adds' },
 };
 
-// For recordings with messages only, which last as long as they are in transit.
+// For recordings that contain only messages, which last as long as they are in transit.
 export function jobsOfMessages(messages: Span[]): Job[] {
   return messages.flatMap(({ from, to, start, end, sent = end }) => [
     { rank: from, doing: 'sends' as const, start, end: sent },
@@ -26,8 +26,8 @@ export function jobsOfMessages(messages: Span[]): Job[] {
   ]);
 }
 
-// A recorded message is under way until it is taken, which may be long after it has come: that a rank was
-// busy only its events say. In an operation, between them, it waits.
+// A recorded message lasts until the receiver takes it, which may be long after it arrived. So only
+// events show when a rank was busy. Between the events of an operation, the rank waits.
 export function jobsOfRecording(
   recording: Recording,
   isMeant?: (op: RecordedOp) => boolean,
@@ -35,7 +35,7 @@ export function jobsOfRecording(
   const { ops, events, transfers, messages } = recording;
   if (ops.length === 0) return jobsOfMessages(messages);
   const jobs: Job[] = [];
-  let at = 0; // events are in the order of ops
+  let at = 0; // events are sorted by operation
   ops.forEach((op, row) => {
     const first = at;
     while (at < events.length && events[at]!.op === row) at++;

@@ -1,4 +1,4 @@
-// The least that a collective can cost on a one-port network, whatever the algorithm
+// Lower bounds of the cost of a collective on a one-port network, for any algorithm
 // (src/cost/bounds.h).
 import { plainForm, reduces } from '../schedule/collective';
 import { mostMoved } from '../schedule/counts';
@@ -8,7 +8,7 @@ import type { Network } from './cost';
 export interface Bound {
   messages: number;
   bytes: number;
-  reduced: number; // bytes that some rank adds up
+  reduced: number; // bytes that some rank must reduce
 }
 
 export function lowerBound(collective: string, ranks: number, bytes: number): Bound {
@@ -33,7 +33,7 @@ export function lowerBound(collective: string, ranks: number, bytes: number): Bo
   }
 }
 
-// The same for what a schedule is about, which its counts say where it has some.
+// The bounds for a schedule, from its counts if it has some.
 export function boundOf({ collective, ranks, counts }: Schedule, bytes: number): Bound {
   const bound = lowerBound(collective, ranks, bytes);
   return counts ? { ...bound, bytes: mostMoved(counts, false) } : bound;

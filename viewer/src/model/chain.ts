@@ -1,5 +1,6 @@
-// The chain that ends last: before each message the latest of an earlier step that its sender took. That
-// may end after the message begins, where what comes is passed on while it is added up.
+// Finds the chain of messages that ends last. Before each message it takes the latest message of an
+// earlier step that the sender received. That message may end after the next one begins, because a
+// rank can pass data on while it is being reduced.
 
 interface Sent {
   step: number;

@@ -1,12 +1,12 @@
-// When each message of a schedule starts and ends on the reference network: the one-port model of
-// src/cost/cost.h. A test compares it with `unisono plan`.
+// Computes when each message of a schedule starts and ends on the reference network: the one-port
+// model of src/cost/cost.h. A test compares it with `unisono plan`.
 import { bytesOfMoves } from '../schedule/counts';
 import { INPUT, REDUCE, type Schedule } from '../schedule/types';
 
 export interface Network {
-  alphaUs: number; // per message
-  gbPerS: number; // each way
-  reduceGbPerS?: number; // how fast a rank adds up; 0 or none: it costs nothing
+  alphaUs: number; // latency of a message
+  gbPerS: number; // bandwidth in one direction
+  reduceGbPerS?: number; // speed of reduction; 0 or undefined: reduction takes no time
 }
 
 // All moves from one rank to another in one step.
@@ -15,11 +15,11 @@ export interface Message {
   from: number;
   to: number;
   bytes: number;
-  reduced: number; // bytes of these that are added to what is there
+  reduced: number; // the bytes of these that are reduced into the target
   start: number; // us
-  sent: number; // the last byte has arrived, and the sending port is free again
-  end: number; // what is to be added is added: the data is ready
-  waitedFor: number; // index of the message that it waited for last, -1: none
+  sent: number; // when the last byte has arrived and the sending port is free again
+  end: number; // when the reduction is complete: the data is ready
+  waitedFor: number; // index of the message that it waited for last; -1: none
 }
 
 export interface Timing {
@@ -36,13 +36,13 @@ export function timing(schedule: Schedule, bytes: number, network: Network): Tim
   const usPerReduced = network.reduceGbPerS ? 1 / (network.reduceGbPerS * 1000) : 0;
   const messages: Message[] = [];
   const messageOf = new Int32Array(moves.count).fill(-1);
-  const out = new Float64Array(ranks); // when the port is free
+  const out = new Float64Array(ranks); // when each port is free
   const into = new Float64Array(ranks);
   const lastOut = new Int32Array(ranks).fill(-1);
   const lastIn = new Int32Array(ranks).fill(-1);
-  const ready = new Map<number, number>(); // cell -> the message that wrote it
+  const ready = new Map<number, number>(); // cell -> index of the message that wrote it
   const key = (rank: number, buffer: number, chunk: number) => (rank * 3 + buffer) * chunks + chunk;
-  // Messages of local moves only hand on what they read, unless they add up.
+  // Messages of local moves only pass on their sources, unless they reduce.
   const endOf = (message: number) => (message < 0 ? 0 : messages[message]!.end);
 
   for (let begin = 0; begin < moves.count;) {
@@ -50,7 +50,7 @@ export function timing(schedule: Schedule, bytes: number, network: Network): Tim
     let end = begin;
     while (end < moves.count && moves.step[end] === step) end++;
     const inStep = new Map<number, number>();
-    const needs: number[] = []; // by message of this step: what it waits for
+    const needs: number[] = []; // by message of this step: the message that it waits for
     const first = messages.length;
     const of: number[] = [];
     for (let i = begin; i < end; i++) {

@@ -1,5 +1,5 @@
-// Draws time-space diagrams with more messages than they have room for: nothing is left out, but
-// messages that coincide are drawn together.
+// Draws time-space diagrams with more messages than there is space for. Nothing is left out:
+// messages that coincide are drawn as one line.
 import { DOINGS, type Doing, type Job } from './activity';
 
 export interface Span {
@@ -7,23 +7,23 @@ export interface Span {
   to: number;
   start: number;
   end: number;
-  sent?: number; // when it has arrived, where `end` is when it is added, too
+  sent?: number; // when it has arrived, if `end` includes the reduction
 }
 
-// A part of time, and how many pixels it has.
+// A time span and its width in pixels.
 export interface Window {
   first: number;
   span: number;
   pixels: number;
 }
 
-// Neighbouring pixels in which a rank does something for about the same part of the time.
+// Adjacent pixels in which a rank spends about the same share of the time on one activity.
 export interface Stretch {
   rank: number;
   doing: Doing;
   begin: number; // pixels
   end: number;
-  level: number; // 1..LEVELS: the part of it
+  level: number; // 1..LEVELS: the share of the time
 }
 
 export const LEVELS = 4;
@@ -35,8 +35,8 @@ export function inWindow<T extends { start: number; end: number }>(
   return list.filter((each) => each.end >= first && each.start <= first + span);
 }
 
-// The stretches of all ranks. What takes less than a pixel still counts as much of it as it takes, and
-// never as nothing.
+// Computes the stretches of all ranks. An activity shorter than a pixel counts with its share of
+// the pixel, but never as nothing.
 export function stretches(jobs: Job[], ranks: number, window: Window): Stretch[] {
   const { first, span, pixels } = window;
   const columns = Math.max(1, Math.ceil(pixels));
@@ -55,7 +55,7 @@ export function stretches(jobs: Job[], ranks: number, window: Window): Stretch[]
     for (let rank = 0; rank < lanes.length; rank++) {
       filled.fill(0);
       touched.fill(0);
-      let until = 0; // pixels: what overlaps counts once
+      let until = 0; // pixels: overlapping activities count once
       for (const [start, end] of lanes[rank]!.sort((a, b) => a[0] - b[0])) {
         const left = Math.max(at(start), until);
         const right = at(end);
@@ -88,16 +88,17 @@ function merged(filled: Float64Array, touched: Uint8Array, rank: number, doing: 
   return result;
 }
 
-// One line for messages between the same ranks that begin and arrive within the same few pixels.
+// A line for messages between the same ranks that begin and arrive within the same few pixels.
 export interface Bundle {
   from: number;
   to: number;
-  start: number; // us, means
+  start: number; // us, mean values
   end: number;
   count: number;
 }
 
-// At most about `most` of them: the more there is, the wider what counts as the same place.
+// Returns at most about `most` lines: the more messages there are, the larger the area that counts
+// as one place.
 export function bundles(messages: Span[], ranks: number, window: Window, most: number): Bundle[] {
   const { first, span, pixels } = window;
   for (let width = 2; ; width *= 2) {

@@ -1,5 +1,5 @@
-// The network of a recording: latency and bandwidth with which the model comes nearest to what was
-// recorded, so that a prediction beside a recording is one for its machine.
+// Fits the network of a recording: the latency and bandwidth that bring the model closest to the
+// recorded times. A prediction beside a recording is then one for the recorded machine.
 import { timing } from './cost';
 import { quantile } from './op_groups';
 import type { OpSummary } from './operations';
@@ -9,16 +9,16 @@ import type { Schedule } from '../schedule/types';
 export interface Fitted {
   alphaUs: number;
   gbPerS: number;
-  shapes: number; // of operations, from which it comes
+  shapes: number; // number of different operations that were fitted
 }
 
 interface Point {
-  messages: number; // us if a message takes 1 us and bytes nothing
-  bytes: number; // us at 1 GB/s if messages take nothing
-  us: number; // as recorded
+  messages: number; // us, if a message takes 1 us and its bytes take no time
+  bytes: number; // us at 1 GB/s, if a message has no latency
+  us: number; // us, as recorded
 }
 
-// Least squares of the relative errors, with neither below zero.
+// Least squares of the relative errors; neither parameter is negative.
 export function fitPoints(points: Point[]): { alphaUs: number; usPerGb: number } | undefined {
   let [aa, ab, bb, a, b] = [0, 0, 0, 0, 0];
   for (const { messages, bytes, us } of points) {
@@ -37,15 +37,15 @@ export function fitPoints(points: Point[]): { alphaUs: number; usPerGb: number }
     if (alphaUs >= 0 && usPerGb >= 0) return { alphaUs, usPerGb };
     if (alphaUs < 0) return { alphaUs: 0, usPerGb: b / bb };
   }
-  // All are as short as each other, or only messages count.
+  // All operations have the same size, or only latency matters.
   return { alphaUs: a / aa, usPerGb: 0 };
 }
 
 const MOST_MOVES = 20_000;
 const MOST_SHAPES = 64;
 
-// From when the last rank has come: what is before is no matter of the network. undefined: nothing that
-// the page has a schedule of has ended.
+// Measures from the arrival of the last rank, because earlier time does not depend on the network.
+// undefined: no operation with a schedule in the page has ended.
 export function fitRecording(
   recording: Recording,
   ops: OpSummary[],

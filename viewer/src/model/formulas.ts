@@ -1,6 +1,6 @@
 // The costs of algorithms with a short formula: a number of consecutive messages, and a multiple of
-// the call's bytes over one port. A test compares them with `unisono plan`, which knows all the
-// others.
+// the call's bytes over one port. A test compares them with `unisono plan`, which covers all other
+// algorithms.
 //
 // A time is messages * alpha + volume * Data / bandwidth; `unisono list` gives the sources.
 import type { Network } from './cost';
@@ -8,7 +8,7 @@ import type { Network } from './cost';
 export interface Formula {
   algorithm: string;
   text: string; // n ranks, D bytes, B bandwidth, a latency, S segments
-  anyRanks: boolean; // else only powers of two
+  anyRanks: boolean; // otherwise only powers of two
   messages: (n: number, segments: number) => number;
   volume: (n: number, segments: number) => number; // in units of the call's bytes
 }
@@ -72,7 +72,7 @@ export const FORMULAS: Record<string, Formula[]> = {
   all_gather: [RING, row('recursive_doubling', HALVES, false, lg, others)],
   reduce_scatter: [RING, row('recursive_halving', HALVES, false, lg, others)],
   all_to_all: [
-    // An odd number of ranks has a round more: in each of them one rank has no partner.
+    // An odd number of ranks needs one more round: in each round one rank has no partner.
     row(
       'pairwise',
       '(n−1 + n mod 2) · (α + D/(n·B))',
@@ -95,7 +95,7 @@ export interface Call {
   collective: string;
   ranks: number;
   bytes: number;
-  segments: number; // of the chain
+  segments: number; // the segments of the chain
 }
 
 // Returns the formulas for this number of ranks, fastest first; of equal ones, the first in the

@@ -1,12 +1,12 @@
-// The groups of a recording, and messages that their members sent in vain.
+// The groups of a recording, and the messages that nobody received.
 import { labelOf, type RecordedMessage, type RecordedOp, type Recording } from './recording';
 
-// A message that was sent and not taken: it has no end.
+// A message that was sent but not received: it has no end.
 export type Lost = Omit<RecordedMessage, 'end'>;
 
 type Named = Pick<RecordedOp, 'group' | 'number'>;
 
-// The ranks of the world that a group has, in its order; undefined: the recording does not say.
+// Returns the members of a group as ranks of the world, in the group's order; undefined: unknown.
 export function membersOf(recording: Recording, group: string): number[] | undefined {
   const known = recording.groups.get(group);
   if (known) return known;
@@ -31,7 +31,7 @@ export function knowledgeOf(recording: Recording): (rank: number, op: Named) => 
     firsts.set(`${rank} ${group}`, Math.min(firsts.get(`${rank} ${group}`) ?? number, number));
   }
   const lacking = new Set(findings.flatMap((f) => (f.kind === 'missing' ? f.ranks : [])));
-  // A document of one operation has no rows of ranks that took part only in others.
+  // A document of a single operation has no rows for ranks that took part only in other operations.
   const isOne = new Set(ops.map(labelOf)).size === 1;
   return (rank, { group, number }) => {
     if (shortened[rank]) return number >= (firsts.get(`${rank} ${group}`) ?? Infinity);

@@ -1,22 +1,22 @@
-// The load of the links of a machine: every byte goes over each link of its route.
+// The load of the links of a machine: each byte crosses all links of its route.
 import { Router } from './routes';
 import type { Topology } from './topology';
 
 export interface LinkLoad {
   link: number; // index in the topology
   bytes: number;
-  us: number; // that the link needs for them, at least
-  pairs: Set<number>; // from * ranks + to: who uses it
+  us: number; // the least time that the link needs for these bytes
+  pairs: Set<number>; // pairs of ranks that use the link, as from * ranks + to
 }
 
 export interface Loads {
-  list: LinkLoad[]; // those that carry anything, the busiest first
+  list: LinkLoad[]; // links that carry data, the busiest first
   across: number; // bytes that leave a node
   total: number;
-  unreachable: number; // pairs that no links join
+  unreachable: number; // pairs of ranks without a route
 }
 
-// The node that a device is in, or is; without nodes, each device is its own.
+// Returns the node that contains a device. If there are no nodes, each device is its own node.
 function nodeOf({ devices }: Topology, device: number): number {
   let found = device;
   for (let at = device, left = devices.length; at >= 0 && left > 0; left--) {
@@ -30,7 +30,7 @@ export function nodesOfRanks(topology: Topology): number[] {
   return topology.ranks.map((device) => nodeOf(topology, device));
 }
 
-// The first `ranks` ranks of the machine send what the matrix says.
+// Assigns the bytes of the matrix to the first `ranks` ranks of the machine.
 export function linkLoads(topology: Topology, matrix: Float64Array, ranks: number): Loads {
   const router = new Router(topology);
   const nodes = nodesOfRanks(topology);

@@ -1,5 +1,5 @@
-// Operations of a run that are alike, each group as a row: how often, how long, how much of it is waiting,
-// and whom the others wait for.
+// Groups similar operations of a run, one row per group: how many there are, how long they take,
+// how much of the time is waiting, and which rank the others wait for.
 import type { OpSummary } from './operations';
 import { labelOf, type Recording } from './recording';
 
@@ -7,14 +7,14 @@ export interface OpGroup {
   key: string;
   collective: string;
   bytes: number;
-  group: string; // of ranks
-  purpose: string; // what the program said that they were for; '': nothing
+  group: string; // the group of ranks
+  purpose: string; // the label that the program set; '': none
   calls: number;
-  open: number; // that did not end everywhere
-  p50: number; // us, of those that ended; NaN: none did
+  open: number; // operations that did not end on all ranks
+  p50: number; // us, of the operations that ended; NaN: none ended
   p99: number;
-  waiting: number; // share of the time of all ranks in the calls, 0 to 1; NaN: not known
-  worst: number; // rank that came last most often; -1: nobody more often than once
+  waiting: number; // share of the time of all ranks in the calls, 0 to 1; NaN: unknown
+  worst: number; // the rank that came last most often; -1: no rank came last more than once
   worstCalls: number;
   slowest: OpSummary;
 }

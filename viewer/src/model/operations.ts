@@ -1,9 +1,9 @@
-// The operations of a recorded run, each over all its ranks: how long it took, who came last, who is
-// missing; and which of them are listed, in which order.
+// The operations of a recorded run, each over all its ranks: its duration, the last rank to arrive,
+// and the missing ranks. Also the selection and order of listed operations.
 import { membersOf } from './groups';
 import { labelOf, type RecordedOp, type RunFinding, type Recording } from './recording';
 
-// One operation of a group, over its ranks.
+// One operation of a group, summed up over its ranks.
 export interface OpSummary {
   label: string; // "world #17"
   number: number;
@@ -12,15 +12,15 @@ export interface OpSummary {
   algorithm: string;
   bytes: number;
   start: number;
-  end: number; // of the last rank
-  waiting: number; // the longest; NaN: not known
-  straggler: number; // who came last
-  missing: number[]; // ranks of the group that have no record of it
-  open: number[]; // ranks that had not ended it
-  members: number[]; // of its group, in its order, as far as they are known
+  end: number; // when the last rank ended it
+  waiting: number; // the longest wait; NaN: unknown
+  straggler: number; // the last rank to arrive
+  missing: number[]; // ranks of the group without a record of the operation
+  open: number[]; // ranks that had not ended the operation
+  members: number[]; // members of its group, in the group's order, as far as known
   size: number;
-  root: number; // rank of the world; -1: none, or not known
-  purpose: string; // what the program said that it was for; '': nothing
+  root: number; // rank of the world; -1: none, or unknown
+  purpose: string; // the label that the program set; '': none
 }
 
 export function isWhole(op: OpSummary): boolean {
@@ -34,7 +34,7 @@ export function nameOf(op: Named): string {
 }
 
 export function summarize(recording: Recording): OpSummary[] {
-  // By group, of each member: the first operation that is here. Earlier ones were dropped.
+  // By group and member: the first operation in the recording. Earlier ones were dropped.
   const firsts = new Map<string, Map<number, number>>();
   const ops = new Map<string, OpSummary & { present: Set<number>; last: number }>();
   for (const op of recording.ops) {
@@ -72,7 +72,7 @@ export function summarize(recording: Recording): OpSummary[] {
       const first = firsts.get(row.group)!;
       const missing = members.filter((rank) => {
         if (present.has(rank)) return false;
-        // A rank that left no record at all is named once, and not for each operation.
+        // A rank without any record is named once, not for each operation.
         if (!recorded.has(rank)) return ops.size === 1;
         return row.number >= (first.get(rank) ?? (recording.shortened[rank] ? Infinity : 0));
       });
@@ -88,12 +88,12 @@ function groupOf(recording: Recording, group: string, seen: number[]): number[] 
   return group === 'world' ? all : seen.sort((a, b) => a - b);
 }
 
-// The first operation that somebody never came to or never finished: where a hang begins.
+// Returns the first operation that some rank never entered or never finished, where a hang begins.
 export function firstStuck(ops: OpSummary[]): OpSummary | undefined {
   return ops.find((op) => !isWhole(op));
 }
 
-// By rank: the last operation that it finished.
+// Returns the last operation that each rank finished.
 export function lastFinished(recording: Recording): (RecordedOp | undefined)[] {
   const last: (RecordedOp | undefined)[] = Array.from({ length: recording.ranks });
   for (const op of recording.ops) {
@@ -140,12 +140,12 @@ export interface Listing {
   down: boolean; // the largest first
 }
 
-// "#17" is that number, and not #170.
+// "#17" matches only this number, not #170.
 function matches(name: string, part: string): boolean {
   return /^#\d+$/.test(part) ? name.endsWith(` ${part}`) : name.includes(part);
 }
 
-// The operations that a finding is about; where it does not say so, those that its ranks were in.
+// Returns the operations of a finding; if it names none, the operations that its ranks were in.
 export function opsOf(
   finding: Pick<RunFinding, 'kind' | 'ranks' | 'ops'>,
   recording: Recording,
@@ -154,7 +154,7 @@ export function opsOf(
   const known = (labels: Iterable<string>) =>
     [...labels].flatMap((label) => byLabel.get(label) ?? []);
   if (finding.ops) return known(finding.ops);
-  // That is about the recording.
+  // Findings about the recording itself.
   if (['dropped', 'missing'].includes(finding.kind)) return [];
   const own = recording.unfinished.filter(({ rank }) => finding.ranks.includes(rank));
   return known(new Set(own.map(({ label }) => label)));

@@ -1,5 +1,5 @@
-// Layouts that a model could be trained or served with, ranked, and the rankings for other links and batches
-// (unisono.plan_model/1, docs/formats/plan-model.md). Nothing in a file is trusted. Pure.
+// A ranking of the layouts to train or serve a model with, and the rankings for other links and
+// batches (unisono.plan_model/1, docs/formats/plan-model.md). No value in a file is trusted. Pure.
 import { BadInput, isObject } from '../schedule/parse';
 
 const MOST_LAYOUTS = 1000;
@@ -7,25 +7,25 @@ const MOST_RANKINGS = 1000;
 const MOST_PARTS = 20;
 
 export interface Part {
-  name: string; // as the program calls it: matrix_products
+  name: string; // the program's name, such as matrix_products
   value: number;
 }
 
 export interface PlannedLayout {
-  name: string; // tp=2,pp=4, without what is 1
-  seconds: Part[]; // of a step, or of a token
-  bytes: Part[]; // of the fullest rank
+  name: string; // tp=2,pp=4, without degrees of 1
+  seconds: Part[]; // the parts of a step, or of a token
+  bytes: Part[]; // the parts of the fullest rank's memory
   totalS: number;
-  tokensPerS: number; // of a device
+  tokensPerS: number; // per device
   memory: number;
 }
 
 export interface Ranking {
-  layouts: PlannedLayout[]; // the fastest first
+  layouts: PlannedLayout[]; // fastest first
   tried: number;
   fitting: number;
   refused: { why: string; layouts: number }[];
-  missing?: { layout: string; bytes: number }; // with none that fits, of the one that misses least
+  missing?: { layout: string; bytes: number }; // the layout that lacks the least memory
 }
 
 export const SLIDERS = ['near', 'far', 'batch'] as const;
@@ -37,14 +37,14 @@ export interface ModelPlan {
   machine: string;
   device: string;
   devices: number;
-  memory: number; // bytes of a device
-  source: string; // what the constants were fitted to; "": they are the data sheet's
+  memory: number; // bytes per device
+  source: string; // the data that the constants were fitted to; "": the values of the data sheet
   task: 'train' | 'serve';
   precision: string;
-  lengths: [number, number]; // batch and sequence, or tokens in and out
+  lengths: [number, number]; // batch and sequence, or input and output tokens
   asked: Ranking;
-  // The positions of the sliders; undefined: there are no sliders. A batch counts sequences, or
-  // concurrent requests, where 0 is as many as fit.
+  // The positions of the sliders; undefined: there are no sliders. A batch is a number of
+  // sequences, or of concurrent requests, where 0 means as many as fit.
   whatIf?: Record<Slider, number[]> & { rankings: Ranking[]; start: number[] };
 }
 
@@ -80,7 +80,8 @@ function parts(value: unknown, place: string): Part[] {
 
 const SHORT: Record<string, string> = { micro_batch: 'mb' };
 
-// As the program prints it: what is 1, and the degree of data parallelism where there is none, are left out.
+// Returns the layout as the program prints it, without degrees of 1 and without dp if its degree is
+// 1.
 function nameOf(value: unknown, place: string): string {
   if (!isObject(value)) throw new BadInput(`${place}: no object`);
   const said = Object.entries(value)
@@ -191,13 +192,14 @@ export function rankingAt({ asked, whatIf }: ModelPlan, stops: number[]): Rankin
   return whatIf.rankings[(near * whatIf.far.length + far) * whatIf.batch.length + batch]!;
 }
 
-// The part that most of the time goes to.
+// Returns the part that takes most of the time.
 export function longest({ seconds }: PlannedLayout): Part {
   return seconds.reduce((a, b) => (b.value > a.value ? b : a), { name: '', value: 0 });
 }
 
-// The part that makes the most of the difference between two layouts: what the first saves, of a step, or of
-// the time that a device has for a token, as serving ranks by that.
+// Returns the part that contributes most to the difference between two layouts: the time that the
+// first one saves, per step when training, or per token and device when serving, because serving
+// ranks by that.
 export function saving(
   task: ModelPlan['task'],
   first: PlannedLayout,
@@ -215,7 +217,7 @@ export function saving(
 
 const COMMUNICATION = ['tensor', 'context', 'experts', 'pipeline', 'data'];
 
-// The share of the time that is communication which nothing hides.
+// Returns the share of the time that is exposed communication.
 export function communication({ seconds, totalS }: PlannedLayout): number {
   return sum(seconds.filter(({ name }) => COMMUNICATION.includes(name))) / totalS;
 }

@@ -1,11 +1,12 @@
-// Recorded messages beside the schedule that sent them.
+// Matches recorded messages with the schedule that sent them.
 import { chunkBytes } from '../schedule/collective';
 import type { Schedule } from '../schedule/types';
 import type { RecordedMessage } from './recording';
 
 type Sent = Pick<RecordedMessage, 'step' | 'from' | 'to'>;
 
-// The bytes of the operation that sent these messages, by the first that the schedule has; 0: none.
+// Returns the bytes of the operation that sent these messages, derived from the first message that
+// the schedule has; 0: none.
 export function bytesOf(schedule: Schedule, messages: (Sent & { bytes: number })[]): number {
   const { moves } = schedule;
   for (const message of messages) {
@@ -19,8 +20,8 @@ export function bytesOf(schedule: Schedule, messages: (Sent & { bytes: number })
   return 0;
 }
 
-// The step of the schedule in which a message is sent. A recording has the one in which it is used: the
-// engine lets a rank add up what others have sent in earlier steps.
+// Returns the step of the schedule in which a message is sent. A recording has the step in which
+// the message is used: the engine lets a rank reduce data that others sent in earlier steps.
 export function plannedSteps(schedule: Schedule, messages: Sent[]): (message: Sent) => number {
   const { ranks, moves } = schedule;
   const pair = ({ from, to }: { from: number; to: number }) => from * ranks + to;

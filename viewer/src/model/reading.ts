@@ -1,4 +1,4 @@
-// Reading documents that nothing is known of: what is wrong is said with its place in them.
+// Reads untrusted documents: an error states its place in the document.
 import { BadInput, isObject } from '../schedule/parse';
 
 const MOST_ROWS = 500_000;
@@ -32,7 +32,7 @@ export function list(value: unknown, place: string): unknown[] {
   return value;
 }
 
-// The columns of a group as rows; all of them must have one length.
+// Returns the columns of a group as rows; all columns must have the same length.
 export function rows(
   group: unknown,
   place: string,

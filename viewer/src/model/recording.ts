@@ -1,5 +1,6 @@
-// Recorded and simulated runs, from three forms: `unisono.trace/1` (docs/formats/trace.md), the trace
-// of `unisono sim --trace`, and what `unisono trace why --json` prints. Nothing in them is trusted.
+// Recorded and simulated runs in three formats: `unisono.trace/1` (docs/formats/trace.md), the
+// trace of `unisono sim --trace`, and the output of `unisono trace why --json`. No value is
+// trusted.
 import { isObject } from '../schedule/parse';
 import { fail, int, list, num, rows, str, type Json } from './reading';
 import { leavings } from './worlds';
@@ -16,10 +17,10 @@ export interface RecordedMessage {
 
 // A rank's event in an operation.
 export interface RecordedEvent {
-  op: number; // its row in `ops`
+  op: number; // the row of the operation in `ops`
   kind: (typeof KINDS)[number];
   step: number;
-  peer: number; // -1: all, or none
+  peer: number; // -1: all ranks, or none
   bytes: number;
   start: number; // us
   end: number;
@@ -43,18 +44,18 @@ export interface RecordedOp {
   bytes: number;
   start: number; // us
   end: number;
-  open: boolean; // it had not ended: `end` is when its rank did, or the recording
-  waiting: number; // until the end of the recording, if it had not ended
-  root: number; // rank of the world; -1: none, or not known
-  purpose: string; // what the program said that it was for; '': nothing
+  open: boolean; // it had not ended: `end` is the end of its rank's process, or of the recording
+  waiting: number; // us, until the end of the recording if the operation had not ended
+  root: number; // rank of the world; -1: none, or unknown
+  purpose: string; // the label that the program set; '': none
 }
 
-// Something of a rank that had not ended when the recording did.
+// An activity of a rank that had not ended at the end of the recording.
 export interface Unfinished {
   rank: number;
   start: number; // us
-  end: number; // as of an operation that is open
-  label: string; // of the operation; "" for a send or a receive
+  end: number; // as for an open operation
+  label: string; // the label of the operation; "": a send or a receive
 }
 
 export interface RunFinding {
@@ -65,33 +66,33 @@ export interface RunFinding {
   ranks: number[];
   waiting: number[];
   waitedS: number;
-  abort: boolean; // it is what the ranks themselves ended with
-  ops?: string[]; // labels of the operations that it is about; undefined: that is not known
+  abort: boolean; // the ranks themselves ended the job with this error
+  ops?: string[]; // labels of the affected operations; undefined: unknown
   chinese?: Pick<RunFinding, 'text' | 'details' | 'next'>;
 }
 
 export interface Recording {
   title: string;
   ranks: number;
-  total: number; // us: the moment at which it ends
+  total: number; // us: the end of the recording
   messages: RecordedMessage[];
   ops: RecordedOp[];
-  events: RecordedEvent[]; // by row of `ops`, then by time
+  events: RecordedEvent[]; // sorted by row of `ops`, then by time
   transfers: RecordedTransfer[];
-  groups: Map<string, number[]>; // by name: ranks of the world in the order of the group
-  until: number[]; // us, by rank: when its process ended; empty: not known
+  groups: Map<string, number[]>; // by name: ranks of the world in the group's order
+  until: number[]; // us, by rank: when its process ended; empty: unknown
   unfinished: Unfinished[];
-  shortened: boolean[]; // by rank: its beginning is not here
-  findings: RunFinding[]; // the worst first
+  shortened: boolean[]; // by rank: the beginning of its recording was dropped
+  findings: RunFinding[]; // the most severe first
   uncertaintyUs: (number | null)[]; // by rank; null: its clock could not be aligned
   ended: string;
-  endedChinese: string; // empty: that is not known
-  isSimulated: boolean; // equal steps are played only until they repeat
+  endedChinese: string; // empty: unknown
+  isSimulated: boolean; // equal steps are simulated only until they repeat
 }
 
 const MOST_RANKS = 4096;
 
-// The end of what had not ended is found later.
+// The end of activities that had not ended is computed later.
 function endOf(value: unknown, place: string): { end: number; open: boolean } {
   if (value === null) return { end: 0, open: true };
   const end = num(value, place, -1);
@@ -188,7 +189,7 @@ function fromTrace(document: Json): Recording {
     start: num(row.start_us, `/transfers/start_us/${i}`),
     ...endOf(row.end_us, `/transfers/end_us/${i}`),
   }));
-  // A number for each rank, if they are given.
+  // Returns one number per rank, if the document has them.
   const byRank = (name: string): number[] => {
     if (document[name] === undefined) return [];
     const values = list(document[name], `/${name}`).map((value, i) => num(value, `/${name}/${i}`));
@@ -307,7 +308,7 @@ function fromWhy(document: Json): Recording {
   });
 }
 
-// Complete events with `to` are the sending halves of messages; tracks are 3 * rank + side.
+// Complete events with `to` are the sending halves of messages; a track is 3 * rank + side.
 function fromSimulation(events: unknown[]): Recording {
   const messages: RecordedMessage[] = [];
   let ranks = 0;
@@ -345,7 +346,7 @@ export function empty(ranks: number): Recording {
   };
 }
 
-// The label that messages of an operation carry.
+// Returns the label of an operation that its messages carry.
 export function labelOf(op: { group: string; number: number }): string {
   return `${op.group} #${op.number}`;
 }
@@ -375,7 +376,7 @@ function severity({ kind, abort }: RunFinding): number {
 function finish(recording: Recording, leftAt = leavings([], [])): Recording {
   const { until } = recording;
   const last = lastEvent(recording);
-  // When a rank last did something in an operation that did not end.
+  // By rank: the last time at which it was active in an operation that did not end.
   const latest = new Map<string, number>();
   const key = (rank: number, label: string) => `${rank} ${label}`;
   for (const { rank, start, label } of recording.unfinished) latest.set(key(rank, label), start);

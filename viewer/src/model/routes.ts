@@ -1,15 +1,15 @@
-// Routes between ranks, by the rules of src/topology/routes.h: the fewest links; among those the
-// widest; through no device that has a rank; and what is still equal by the port that leads down to
-// the destination. A test compares them with `unisono topo --route`.
+// Computes routes between ranks by the rules of src/topology/routes.h: the fewest links; among
+// those the largest bandwidth; through no device that has a rank; if still equal, by the port that
+// leads down to the destination. A test compares the routes with `unisono topo --route`.
 import type { Topology } from './topology';
 
 export class Router {
-  private readonly out: number[][]; // by device: the links that leave it
+  private readonly out: number[][]; // by device: the outgoing links
   private readonly into: number[][];
-  private readonly port: number[] = []; // of a link: its place among those that leave its device
+  private readonly port: number[] = []; // by link: its index among those of its device
   private readonly hasRank: boolean[];
   private readonly away = new Map<number, Int32Array>(); // distances from devices of ranks
-  private readonly back = new Map<number, Int32Array>(); // and to them
+  private readonly back = new Map<number, Int32Array>(); // and distances to these devices
 
   constructor(private readonly topology: Topology) {
     const { devices, links, ranks } = topology;
@@ -23,7 +23,7 @@ export class Router {
     for (const device of ranks) this.hasRank[device] = true;
   }
 
-  // The links from one rank to another, in order; undefined: no links lead there.
+  // Returns the links from one rank to another, in order; undefined: there is no route.
   route(fromRank: number, toRank: number): number[] | undefined {
     const { links, ranks } = this.topology;
     const source = ranks[fromRank]!;
@@ -58,8 +58,8 @@ export class Router {
     return route.reverse();
   }
 
-  // Links from `start` to each device, or from each to it; -1: there is no way. A way may end at a
-  // device that has a rank, and goes on from none.
+  // Returns the number of links from `start` to each device, or from each device to it; -1: there
+  // is no route. A route may end at a device that has a rank, but does not continue from it.
   private distances(start: number, backward: boolean): Int32Array {
     const { devices, links } = this.topology;
     const known = backward ? this.back : this.away;
@@ -81,7 +81,8 @@ export class Router {
     return far;
   }
 
-  // The bandwidth of the narrowest link of the widest shortest way to each device between.
+  // Returns, for each device on a shortest route, the bandwidth of the narrowest link of the widest
+  // such route.
   private widths(
     source: number,
     away: Int32Array,

@@ -3,10 +3,10 @@
 import { BadInput, isObject } from '../schedule/parse';
 
 const MOST_RANKS = 1024;
-const MOST_CALLS = 400_000; // of all ranks
+const MOST_CALLS = 400_000; // calls of all ranks
 
 export interface StepCall {
-  what: string; // computing, or what moves
+  what: string; // `computing`, or the operation that moves data
   section: string;
   node: string;
   layer: number; // -1: none
@@ -14,8 +14,8 @@ export interface StepCall {
   flops: number;
   group: number[];
   peer: number; // -1: none
-  pass: string; // of a pipeline: F, I, W, B, SEND_F, ...; '' outside of its passes
-  stage: number; // of the pass
+  pass: string; // action of a pipeline: F, I, W, B, SEND_F, ...; '': outside its passes
+  stage: number; // the stage of the pass
   microbatch: number;
 }
 
@@ -34,9 +34,9 @@ export interface StepFinding {
 
 export interface ModelStep {
   name: string;
-  mesh: { axis: string; size: number }[]; // the slowest first
-  ranks: StepRank[]; // none: it is wrong, or only the proof was opened
-  findings?: StepFinding[]; // undefined: nobody looked
+  mesh: { axis: string; size: number }[]; // slowest axis first
+  ranks: StepRank[]; // empty: the step is invalid, or only the proof was opened
+  findings?: StepFinding[]; // undefined: the step was not verified
 }
 
 export function isStep(document: Record<string, unknown>): boolean {
@@ -151,7 +151,7 @@ export function parseStep(document: unknown): ModelStep {
   return step;
 }
 
-// Calls that belong together: those of a layer, or of a section without layers.
+// Calls that belong together: all calls of a layer, or of a section without layers.
 export interface Block {
   name: string;
   layer: number;
@@ -206,12 +206,13 @@ function ofFirst(calls: StepCall[]): StepCall[] {
 export function blocksOf(step: ModelStep): Block[] {
   const blocks: Block[] = [];
   const known = new Map<string, { block: Block; columns: Map<string, Column> }>();
-  // Ranks of later stages have sections that the first one has not: each behind what is before it there.
+  // Ranks of later stages have sections that the first stage lacks. Each one is inserted after the
+  // section that precedes it there.
   step.ranks.forEach(({ calls }, rank) => {
     const seen = new Map<string, number>();
     let before: Block | undefined;
     for (const call of ofFirst(calls)) {
-      // Training comes to a layer twice: forward and backward.
+      // Training passes a layer twice: forward and backward.
       const key = `${call.section} ${call.layer} ${hopOf(step.mesh, call, rank)}`;
       let entry = known.get(key);
       if (!entry) {
@@ -220,8 +221,8 @@ export function blocksOf(step: ModelStep): Block[] {
         blocks.splice(before ? blocks.indexOf(before) + 1 : blocks.length, 0, block);
       }
       before = entry.block;
-      // Both ends of what is passed on are one column; around a ring each rank does both. A node that
-      // comes again is another one.
+      // Both ends of a transfer share one column; in a ring, each rank is both ends. A node that
+      // occurs again gets a new column.
       const what = call.what === 'receive' && call.layer < 0 ? 'send' : call.what;
       const id = `${key} ${call.node} ${what}`;
       const again = seen.get(id) ?? 0;
@@ -239,7 +240,7 @@ export function blocksOf(step: ModelStep): Block[] {
   return blocks;
 }
 
-// The axes along which a group lies: "tp", or "pp tp".
+// Returns the axes that a group spans: "tp", or "pp tp".
 export function axesOf(mesh: ModelStep['mesh'], group: number[]): string {
   const first = coordinates(mesh, group[0] ?? 0);
   const differs = mesh.filter((_, i) =>
@@ -251,11 +252,11 @@ export function axesOf(mesh: ModelStep['mesh'], group: number[]): string {
 export interface Wire {
   axes: string;
   calls: number;
-  inside: number; // bytes of groups that lie in a node, over all ranks
-  between: number; // of groups that span nodes
+  inside: number; // bytes of groups within one node, over all ranks
+  between: number; // bytes of groups that span nodes
 }
 
-// Bytes by axis, and whether the group leaves its node. A message is counted where it is sent.
+// Sums the bytes by axis, and by whether the group leaves its node. A message counts on its sender.
 export function wiresOf(step: ModelStep, perNode: number): Wire[] {
   const wires = new Map<string, Wire>();
   const node = (rank: number) => Math.trunc(rank / perNode);

@@ -7,25 +7,25 @@ import type { OpSummary } from './operations';
 
 export interface Place {
   rank: number; // of the world, as are `peers`
-  // stands: all that it needs has been sent to it, and it does not go on. open: more is not known.
-  // other: it called something else under this number.
+  // stands: all data that the rank needs was sent to it, and it does not continue. open: unknown.
+  // other: the rank made a different call under this number.
   is: 'ended' | 'missing' | 'other' | 'waits' | 'stands' | 'open';
-  step: number; // of the schedule; -1: not known
-  steps: number; // of the schedule; 0: not known
-  since: number; // us: the last time at which it did something
-  lasted: number; // us, until its process ended, or the recording
-  peers: number[]; // what it waits for they have not sent
-  in?: RecordedOp; // missing: the last operation that it has come to; other: what it called
-  unknown?: true; // missing: its record of that time is not here
+  step: number; // of the schedule; -1: unknown
+  steps: number; // of the schedule; 0: unknown
+  since: number; // us: the last activity of the rank
+  lasted: number; // us, until its process or the recording ended
+  peers: number[]; // the ranks whose data it waits for
+  in?: RecordedOp; // missing: the last operation that it entered; other: the call that it made
+  unknown?: true; // missing: the record of that time was dropped
 }
 
 interface Due {
-  step: number; // in which it is sent
-  taken: number; // in which it is used
+  step: number; // the step in which it is sent
+  taken: number; // the step in which it is used
   from: number;
 }
 
-// By rank of the group: what it is sent by others, in the order in which it uses it.
+// Returns, by rank of the group, the data that other ranks send to it, in the order of use.
 function duesOf({ ranks, moves }: Schedule): Due[][] {
   const dues: Due[][] = Array.from({ length: ranks }, () => []);
   const { from, to, step, chunk, chunks, source, target } = moves;
@@ -33,7 +33,7 @@ function duesOf({ ranks, moves }: Schedule): Due[][] {
     if (from[i] === to[i]) continue;
     let taken = step[i]!;
     if (target[i] === SCRATCH) {
-      // Data that is only staged is waited for where it is read.
+      // Staged data is waited for in the step that reads it.
       for (let k = i + 1; k < moves.count; k++) {
         if (from[k] !== to[i] || source[k] !== SCRATCH || step[k]! <= step[i]!) continue;
         if (chunk[k]! >= chunk[i]! + chunks[i]! || chunk[i]! >= chunk[k]! + chunks[k]!) continue;
@@ -47,13 +47,13 @@ function duesOf({ ranks, moves }: Schedule): Due[][] {
   return dues;
 }
 
-// `schedule`: what the operation runs, if the page has it.
+// `schedule`: the schedule of the operation, if the page has it.
 export function placesOf(recording: Recording, op: OpSummary, schedule?: Schedule): Place[] {
   const own = new Map<number, { row: number; op: RecordedOp }>();
   recording.ops.forEach((each, row) => {
     if (labelOf(each) === op.label) own.set(each.rank, { row, op: each });
   });
-  // Without events it is not known what has been sent.
+  // Without events it is unknown which data was sent.
   const isKnown = recording.events.length > 0 && schedule?.ranks === op.size;
   const fits = isKnown ? schedule : undefined;
   const index = (rank: number) => op.members.indexOf(rank);
@@ -115,7 +115,7 @@ function missing(recording: Recording, rank: number): Place {
   return last ? { ...place, in: last } : place;
 }
 
-// Nothing more is sent to it: it is at what it did last.
+// No further data is sent to the rank: it is where it was last active.
 function lastStep(recording: Recording, row: number): number {
   return recording.events.reduce(
     (last, { op, step }) => (op === row ? Math.max(last, step) : last),
@@ -123,7 +123,7 @@ function lastStep(recording: Recording, row: number): number {
   );
 }
 
-// The step that the page shows first: the earliest in which somebody is stuck.
+// Returns the step that the page shows first: the earliest in which a rank is stuck.
 export function stuckStep(places: Place[]): number {
   const steps = places
     .filter(({ is, step }) => is !== 'ended' && step >= 0)

@@ -1,4 +1,4 @@
-// Every algorithm over a range of sizes: the chart that explains why libraries switch.
+// The time of every algorithm over a range of sizes, for the chart that shows why libraries switch.
 import type { Schedule } from '../schedule/types';
 import { timing, type Network } from './cost';
 
@@ -21,11 +21,11 @@ export function curves(schedules: Schedule[], at: number[], network: Network): C
 
 export interface Best {
   name: string;
-  from: number; // bytes from which on it is the quickest
+  from: number; // the size from which this algorithm is fastest
 }
 
-// The time at a size between those that were timed. Times are sums and maxima of such as grow with the
-// bytes evenly, so a line between neighbours is right but where the order of messages changes.
+// Interpolates the time between two computed sizes. Times are sums and maxima of terms that are
+// linear in the bytes, so interpolation is exact unless the order of messages changes.
 export function usAt({ us }: Curve, at: number[], bytes: number): number {
   const next = at.findIndex((size) => size >= bytes);
   if (next < 0) return us.at(-1)!;
@@ -46,7 +46,7 @@ export function quickest(list: Curve[], at: number[]): Best[] {
     if (!winner || winner === last) return;
     let from = bytes;
     if (last && i > 0) {
-      const before = winner.us[i - 1]! - last.us[i - 1]!; // not less than 0: it was not the quickest
+      const before = winner.us[i - 1]! - last.us[i - 1]!; // at least 0: it was not the fastest
       const after = last.us[i]! - winner.us[i]!;
       from = at[i - 1]! + ((bytes - at[i - 1]!) * before) / (before + after);
     }
@@ -55,7 +55,7 @@ export function quickest(list: Curve[], at: number[]): Best[] {
   return best;
 }
 
-// When each step is over for everybody: a clock for stages that go step by step.
+// Returns when each step has ended on all ranks: a clock for stages that move step by step.
 export function stepEnds(schedule: Schedule, bytes: number, network: Network): Float64Array {
   return endsOf(timing(schedule, bytes, network).messages, schedule.steps);
 }
@@ -67,7 +67,7 @@ export function endsOf(messages: { step: number; end: number }[], steps: number)
   return ends;
 }
 
-// The step at a time, and how far it is.
+// Returns the step at a time, and the progress in it.
 export function positionAt(ends: Float64Array, us: number): { step: number; fraction: number } {
   let step = 0;
   while (step < ends.length && ends[step]! <= us) step++;

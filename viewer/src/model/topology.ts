@@ -1,11 +1,11 @@
-// A machine: devices, links that go one way each, and the devices that ranks sit on. Read from
-// `unisono.topology/1` (docs/formats/topology.md), of which nothing is trusted, or made of nodes.
+// A machine: devices, one-way links, and the device of each rank. It is read from an untrusted
+// `unisono.topology/1` file (docs/formats/topology.md), or consists of plain nodes.
 import { BadInput, isObject } from '../schedule/parse';
 
 export interface Device {
   name: string;
   kind: string;
-  inside: number; // -1: in none
+  inside: number; // -1: not inside another device
 }
 
 export interface Link {
@@ -30,7 +30,7 @@ const RATES: Record<string, number> = {
   ...{ gb_per_s: 1e3, gbit_per_s: 125, gib_per_s: 1073.741824, mb_per_s: 1 },
 };
 
-// Ranks of a node share one link to all others.
+// The ranks of a node share one link to all other nodes.
 export function nodesOf(ranks: number, perNode: number, gbPerS: number): Topology {
   const topology: Topology = { name: '', devices: [], links: [], ranks: [] };
   const { devices, links } = topology;
@@ -69,7 +69,7 @@ function name(value: unknown, place: string): string {
   return value.slice(0, 200);
 }
 
-// A figure of a link: the one key that begins so, and its unit.
+// Reads a figure of a link: the one key with this prefix, and its unit.
 function figure(
   link: Record<string, unknown>,
   at: string,

@@ -1,8 +1,8 @@
-// The bytes that move, for any network.
+// The bytes that a schedule moves, independent of the network.
 import { bytesOfMoves } from '../schedule/counts';
 import type { Schedule } from '../schedule/types';
 
-// Bytes from rank to rank: [from * ranks + to], of the steps first..last-1.
+// Returns the bytes from rank to rank, as [from * ranks + to], of the steps first..last-1.
 export function byteMatrix(
   schedule: Schedule,
   bytes: number,
@@ -22,7 +22,7 @@ export function byteMatrix(
 export interface Totals {
   sent: number[]; // by rank
   received: number[];
-  most: number; // that one rank sends
+  most: number; // the most that one rank sends
   total: number;
 }
 

@@ -17,7 +17,8 @@ export function timeText(us: number): string {
   return `${threeDigits(us * 1e3)} ns`;
 }
 
-// A mark of an axis that has one every `every`: as many digits as tell it from the next one.
+// Formats a mark of an axis with one mark every `every`: with enough digits to distinguish it from
+// the next one.
 export function tickText(us: number, every: number): string {
   const [unit, name] = us >= 1e6 ? [1e6, 's'] : us >= 1e3 ? [1e3, 'ms'] : [1, 'µs'];
   const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(every / unit) - 1e-9)));
@@ -28,7 +29,7 @@ function threeDigits(value: number): string {
   return value >= 999.5 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
 }
 
-// "64MiB", "1.5 GiB", "4096" -> bytes; undefined if it is none.
+// "64MiB", "1.5 GiB", "4096" -> bytes; undefined: not a size.
 export function parseBytes(text: string): number | undefined {
   const match = /^\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?B?)\s*$/i.exec(text);
   if (!match) return undefined;
@@ -37,7 +38,7 @@ export function parseBytes(text: string): number | undefined {
   return bytes <= 2 ** 50 ? bytes : undefined;
 }
 
-// "8.59 GFLOP", as `unisono step show` writes it.
+// Formats "8.59 GFLOP" as `unisono step show` does.
 export function flopsText(flops: number): string {
   const units: [number, string][] = [
     [1e15, 'PFLOP'],
@@ -48,7 +49,7 @@ export function flopsText(flops: number): string {
   return `${Number((flops / unit).toPrecision(3))} ${name}`;
 }
 
-// GB/s as a number; what is as fast as the page can say has no limit that a measurement has found.
+// Returns GB/s as a number. The largest value of the page means that a measurement found no limit.
 export function speedText(gbPerS: number): string {
   return gbPerS >= 1e5 ? '∞' : String(gbPerS);
 }

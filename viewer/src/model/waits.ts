@@ -7,8 +7,8 @@ interface Span {
   end: number;
 }
 
-// Waiting is time in which a rank neither sends nor receives, before its last message: a rank that has done its
-// part is done, and waits for nobody.
+// Waiting is the time in which a rank neither sends nor receives, before its last message: after
+// that, the rank has done its part and waits for no other rank.
 export function longestWait(ranks: number, lines: Span[]): { rank: number; wait: number } {
   const spans: [number, number][][] = Array.from({ length: ranks }, () => []);
   for (const { from, to, start, end } of lines) {

@@ -1,4 +1,4 @@
-// Worlds that follow each other in one recording: shrink() makes "world (2)" of who is left.
+// Successive worlds of one recording: shrink() makes "world (2)" of the remaining ranks.
 import { isObject } from '../schedule/parse';
 
 interface Named {
@@ -11,7 +11,8 @@ export function worldOf(name: string): number {
   return Number(/ \((\d+)\)/.exec(name)?.[1] ?? 1);
 }
 
-// When a rank had left a world behind: what it was in there did not last longer. Infinity: it has not.
+// Returns when a rank left a world: its activities in that world end there. Infinity: it has not
+// left.
 export function leavings(aborts: unknown, ops: Named[]): (rank: number, name: string) => number {
   const ended = new Map<number, number>();
   for (const each of Array.isArray(aborts) ? aborts : []) {
@@ -24,7 +25,7 @@ export function leavings(aborts: unknown, ops: Named[]): (rank: number, name: st
   }
   return (rank, name) => {
     const world = worldOf(name);
-    if (name === '') return Infinity; // of a send or recv it is not known
+    if (name === '') return Infinity; // unknown for a send or recv
     return world < (latest.get(rank) ?? 1) ? (ended.get(world) ?? Infinity) : Infinity;
   };
 }

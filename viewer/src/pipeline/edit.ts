@@ -1,15 +1,15 @@
-// Changes to a pipeline that the page offers: an action dropped, or moved before the one before it.
+// Edits of a pipeline that the page offers: an action is dropped, or swapped with the next one.
 import type { Pipeline } from './types';
 
 export interface PipelineEdit {
   rank: number;
-  index: number; // among the actions of the rank
-  drop: boolean; // false: it changes places with the next one
+  index: number; // index among the actions of the rank
+  drop: boolean; // false: the action is swapped with the next one
 }
 
 export function editPipeline(pipeline: Pipeline, { rank, index, drop }: PipelineEdit): Pipeline {
   const row = [...(pipeline.actions[rank] ?? [])];
-  // Parts of an overlap stay together.
+  // The parts of an overlap stay together.
   const isFree = (at: number) =>
     at >= 0 &&
     at < row.length &&
@@ -20,7 +20,7 @@ export function editPipeline(pipeline: Pipeline, { rank, index, drop }: Pipeline
   return { ...pipeline, actions: pipeline.actions.map((own, r) => (r === rank ? row : own)) };
 }
 
-// "2.5x" drops action 5 of rank 2, "2.5s" exchanges it with the next; separated by commas.
+// "2.5x" drops action 5 of rank 2, "2.5s" swaps it with the next one; separated by commas.
 export function parsePipelineEdits(text: string): PipelineEdit[] {
   return [...text.matchAll(/(\d{1,4})\.(\d{1,6})([xs])/g)].map(([, rank, index, what]) => ({
     ...{ rank: Number(rank), index: Number(index), drop: what === 'x' },

@@ -1,12 +1,12 @@
-// Reads `unisono.pipeline/1`, or the CSV of torch.distributed.pipelining: nothing in it is trusted.
-// A mistake is a message with its place.
+// Reads untrusted `unisono.pipeline/1`, or the CSV of torch.distributed.pipelining. An error states
+// its place.
 import { BadInput, isObject } from '../schedule/parse';
 import { addTransfers, hasTransfers } from './transfers';
 import { parseActions } from './text';
 import { costsOf, isCompute, type Action, type Chain, type Pipeline } from './types';
 
 export const PIPELINE_FORMAT = 'unisono.pipeline/1';
-const MOST_ACTIONS = 200_000; // that a page draws
+const MOST_ACTIONS = 200_000; // the most that a page draws
 const MOST_RANKS = 256;
 const UNIT = { forward: 1, input: 1, weight: 1, transfer: 0 };
 
@@ -51,7 +51,7 @@ function chainOf(value: unknown, place: string, stages: number, microbatches: nu
   };
 }
 
-// Each stage is in one chain, and what is done is within stages and microbatches.
+// Each stage is in one chain, and all actions are within stages and microbatches.
 function finish(pipeline: Pipeline): Pipeline {
   const { stages, microbatches, actions } = pipeline;
   if (stages.length * microbatches > MOST_ACTIONS) {
@@ -119,7 +119,7 @@ function rowText(row: unknown, i: number): string {
   throw new BadInput(`/actions/${i}: no list of actions`);
 }
 
-// A stage lies where its computations are, and all is of cost 1. A line without actions is a rank
+// A stage is on the rank that computes it, and all costs are 1. A line without actions is a rank
 // without stages.
 export function parseCsv(text: string, name: string): Pipeline {
   const lines = text.replace(/\n$/, '').split('\n');
@@ -146,7 +146,7 @@ export function parseCsv(text: string, name: string): Pipeline {
   });
 }
 
-// As the page carries those of the catalogue.
+// The form in which the page carries the pipelines of the catalogue.
 export interface PackedPipeline {
   microbatches: number;
   stages: number[];

@@ -14,13 +14,13 @@ import { bytesChange } from './verify';
 
 export interface Box extends Span {
   rank: number;
-  index: number; // of the action
+  index: number; // index of the action
   kind: Kind;
   microbatch: number;
   later: number; // 0: the first stage of its rank
 }
 
-// The computations that were reached.
+// Returns the computations that were reached.
 export function boxesOf(pipeline: Pipeline, { spans }: Played): Box[] {
   const own = pipeline.actions.map((_, rank) =>
     pipeline.stages.flatMap((at, stage) => (at === rank ? [stage] : [])),
@@ -39,8 +39,8 @@ export interface Arrow extends Span {
   to: number;
 }
 
-// From when a message leaves to when it arrives. In what was measured, each end of a lane notes that
-// when it looks, so the earlier of the two is nearer to it.
+// Returns the time from the departure of a message to its arrival. In measured times, each end of a
+// lane notes the completion when it looks, so the earlier of the two times is more accurate.
 export function arrowsOf(pipeline: Pipeline, { spans }: Played): Arrow[] {
   const around = neighbours(pipeline);
   const nameOf = (kind: Kind, stage: number, microbatch: number) =>
@@ -65,12 +65,12 @@ export function arrowsOf(pipeline: Pipeline, { spans }: Played): Arrow[] {
 }
 
 export interface Holding {
-  changes: { time: number; bytes: number }[]; // what is held from then on
+  changes: { time: number; bytes: number }[]; // the bytes held from this time on
   peak: number;
 }
 
-// The memory of each rank over time: from the begin of F to the end of B, I and W, or of the overlap
-// that they are in.
+// Returns the memory of each rank over time: from the beginning of F to the end of B, of I and W,
+// or of the overlap that contains them.
 export function holdings(pipeline: Pipeline, { spans }: Played): Holding[] {
   return pipeline.actions.map((row, rank) => {
     const events: { time: number; change: number }[] = [];
@@ -82,7 +82,7 @@ export function holdings(pipeline: Pipeline, { spans }: Played): Holding[] {
         events.push({ time: action.kind === 'F' ? start : end, change });
       }
     }
-    // Memory freed at a moment is freed before memory is taken at the same moment.
+    // Memory that is freed at a time is freed before memory is taken at the same time.
     events.sort((a, b) => a.time - b.time || a.change - b.change);
     let bytes = 0;
     const changes = events.map(({ time, change }) => ({ time, bytes: (bytes += change) }));
@@ -95,7 +95,7 @@ export function doingAt(boxes: Box[], rank: number, time: number): Box | undefin
   return boxes.find((box) => box.rank === rank && box.start <= time && time < box.end);
 }
 
-// The share of the time in which the rank that has the most work waits.
+// Returns the share of the time in which the busiest rank waits.
 export function bubbleOf({ makespan, busy }: Played): number {
   return makespan > 0 ? 1 - Math.max(...busy) / makespan : 0;
 }

@@ -1,5 +1,6 @@
-// Plays a pipeline event by event: when each action starts and ends, and where every rank stands if
-// they wait for each other. The rules are those of src/pipeline/run.h, and a test compares all spans.
+// Plays a pipeline event by event: computes when each action starts and ends, and the position of
+// every rank in a deadlock. The rules are those of src/pipeline/run.h, and a test compares all
+// spans.
 import {
   after,
   isCompute,
@@ -13,27 +14,27 @@ import {
 } from './types';
 
 export interface Span {
-  start: number; // below 0: not reached
+  start: number; // negative: not reached
   end: number;
 }
 
-// Why a rank has not come to its end.
+// The state of a rank that did not finish.
 export interface Waiting {
   rank: number;
-  action: number; // where it stands; the number of actions: it is through
-  peer: number; // the rank that it waits for; -1: nobody can help
+  action: number; // the current action; the number of actions: the rank has finished
+  peer: number; // the rank that it waits for; -1: no rank can help
   head: number; // the transfer at the front of its queue to the peer; -1: none
 }
 
 export interface Played {
   makespan: number;
-  spans: Span[][]; // of each rank and action
+  spans: Span[][]; // by rank and action
   busy: number[];
-  waiting: Waiting[]; // empty: all ranks came to their end
+  waiting: Waiting[]; // empty: all ranks finished
 }
 
 export interface PlayOptions {
-  capacity?: number; // without it: what the pipeline declares
+  capacity?: number; // default: the capacity that the pipeline declares
   slowStage?: number;
   slowFactor?: number;
 }
@@ -46,16 +47,16 @@ interface Queue {
   other: number;
   posted: { action: number; time: number }[];
   head: number;
-  turn: number; // when the head could begin
-  arrivals: number[]; // at the peer, of what was sent here
-  received: number[]; // when what comes here was taken
+  turn: number; // the earliest start of the head
+  arrivals: number[]; // arrival times at the peer of the messages that this rank sent
+  received: number[]; // times at which this rank received the messages of the peer
 }
 
 interface Rank {
   next: number;
   now: number;
   queues: number[];
-  stirred: number[]; // those that may have something to do
+  stirred: number[]; // ranks that may be able to proceed
   isAwake: boolean;
 }
 
@@ -64,7 +65,7 @@ export function play(pipeline: Pipeline, options: PlayOptions = {}): Played {
   const capacity = options.capacity ?? pipeline.capacity;
   const around = neighbours(pipeline);
   const cells = stages.length * microbatches;
-  // When each stage has done a microbatch, and when what it needs has come; below 0: not yet.
+  // When each stage has finished a microbatch, and when its input has arrived; negative: not yet.
   const [forward, backward, input, gradient] = Array.from({ length: 4 }, () =>
     new Float64Array(cells).fill(-1),
   ) as [Float64Array, Float64Array, Float64Array, Float64Array];
@@ -118,7 +119,7 @@ export function play(pipeline: Pipeline, options: PlayOptions = {}): Played {
   const actionAt = (queue: Queue, posted: number) =>
     pipeline.actions[queue.rank]![queue.posted[posted]!.action]!;
 
-  // When the lane has room for the message that the head sends; below 0: not yet.
+  // Returns when the lane has space for the message that the head sends; negative: not yet.
   function roomAt(queue: Queue): number {
     const message = queue.arrivals.length;
     const other = queues[queue.other]!;
@@ -159,7 +160,7 @@ export function play(pipeline: Pipeline, options: PlayOptions = {}): Played {
   function post(rank: number, at: number, action: Action): void {
     const stage = partnerOf(around, action);
     const peer = stage < 0 ? rank : stages[stage]!;
-    if (peer === rank) return; // verify tells
+    if (peer === rank) return; // verify reports this
     const mine = queueOf(rank, peer, isForwardLane(action.kind));
     const queue = queues[mine]!;
     queue.posted.push({ action: at, time: ranks[rank]!.now });
@@ -168,7 +169,7 @@ export function play(pipeline: Pipeline, options: PlayOptions = {}): Played {
     stir(queue.other); // its send may wait for a receive
   }
 
-  // When the input of a computation is there; below 0: not yet.
+  // Returns when the input of a computation is available; negative: not yet.
   function ready(rank: number, action: Action): number {
     const here = cellOf(action);
     const from = (stage: number, made: Float64Array, received: Float64Array) => {
@@ -190,7 +191,7 @@ export function play(pipeline: Pipeline, options: PlayOptions = {}): Played {
     return stage === options.slowStage ? time * (options.slowFactor ?? 1) : time;
   }
 
-  // The computations from `first` to `end`: one, or the parts of an overlap.
+  // Returns the computations from `first` to `end`: one, or the parts of an overlap.
   function compute(rank: number, first: number, end: number): boolean {
     const own = pipeline.actions[rank]!.slice(first, end);
     let now = ranks[rank]!.now;

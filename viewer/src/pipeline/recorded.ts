@@ -1,5 +1,5 @@
-// Reads `unisono.pipeline_times/1`: what a step of a pipeline took on its ranks, and what the player
-// says of it. Nothing in it is trusted.
+// Reads untrusted `unisono.pipeline_times/1`: the measured times of a pipeline step on its ranks,
+// and the times that the player predicts.
 import { BadInput, isObject } from '../schedule/parse';
 import { parsePipeline } from './parse';
 import type { Played, Span } from './play';

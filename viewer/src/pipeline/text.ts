@@ -1,5 +1,5 @@
-// Actions as text, spelt as torch.distributed.pipelining spells them: "2F0", "3SEND_F1",
-// "(1F4;2B0)OVERLAP_F_B".
+// Converts actions from and to text, in the spelling of torch.distributed.pipelining: "2F0",
+// "3SEND_F1", "(1F4;2B0)OVERLAP_F_B".
 import { BadInput } from '../schedule/parse';
 import { after, hasMicrobatch, isCompute, KINDS, type Action, type Kind } from './types';
 
@@ -20,7 +20,7 @@ function plainAction(text: string): Action | undefined {
   return isIn ? action : undefined;
 }
 
-// One cell; undefined: it is not an action.
+// Parses one cell; undefined: it is not an action.
 export function parseAction(text: string): Action[] | undefined {
   const overlap = /^\(([^()]*)\)\s*OVERLAP_F_B$/.exec(text);
   if (!overlap) {
@@ -33,7 +33,7 @@ export function parseAction(text: string): Action[] | undefined {
   return [whole, ...(parts as Action[])];
 }
 
-// Cells between commas. `place` names the line for a mistake.
+// Parses cells between commas. `place` names the line for an error.
 export function parseActions(line: string, place: string): Action[] {
   const actions: Action[] = [];
   line.split(',').forEach((cell, i) => {

@@ -1,4 +1,4 @@
-// Sends and receives follow from the order of the computations: by the rule of
+// Derives sends and receives from the order of the computations, by the rule of
 // src/pipeline/transfers.cc. A test compares the two.
 import {
   after,
@@ -12,7 +12,7 @@ import {
 } from './types';
 
 interface Lane {
-  messages: Action[]; // their receives
+  messages: Action[]; // the receives of the messages
   received: number;
 }
 
@@ -22,7 +22,8 @@ export function hasTransfers({ actions }: Pipeline): boolean {
 
 const isBackward = (kind: Kind) => kind === 'B' || kind === 'I';
 
-// The stage that needs the result of an action, or gives its input, if it is on another rank.
+// Returns the stage that needs the result of an action, or provides its input, if it is on another
+// rank.
 function stageOf(pipeline: Pipeline, toward: number[], away: number[], action: Action): number {
   let stage = -1;
   if (action.kind === 'F') stage = toward[action.stage]!;
@@ -30,14 +31,14 @@ function stageOf(pipeline: Pipeline, toward: number[], away: number[], action: A
   return stage >= 0 && pipeline.stages[stage] === pipeline.stages[action.stage] ? -1 : stage;
 }
 
-// Adds a send behind each computation whose result another rank needs, and a receive before the
-// first use of what comes, with those that were sent before it.
+// Adds a send after each computation whose result another rank needs. Adds a receive before the
+// first use of each message, together with the messages that were sent before it.
 export function addTransfers(pipeline: Pipeline): void {
   const around: Neighbours = neighbours(pipeline);
   const target = (action: Action) => stageOf(pipeline, around.next, around.before, action);
   const source = (action: Action) => stageOf(pipeline, around.before, around.next, action);
   const lanes = new Map<string, Lane>();
-  const place = new Map<string, number>(); // of a message, among those of its lane
+  const place = new Map<string, number>(); // index of a message among those of its lane
   const nameOf = ({ kind, stage, microbatch }: Action) => `${kind} ${stage} ${microbatch}`;
   const laneOf = (from: number, to: number): Lane => {
     const key = `${from} ${to}`;
@@ -64,7 +65,8 @@ export function addTransfers(pipeline: Pipeline): void {
         if (stage < 0) continue;
         const lane = laneOf(pipeline.stages[stage]!, rank);
         const kind = action.kind === 'F' ? 'RECV_F' : 'RECV_B';
-        // Nothing where it is received already, or nobody computes it: verify tells.
+        // Adds nothing if the message is already received or no rank computes it: verify reports
+        // this.
         const found = place.get(nameOf({ ...action, kind })) ?? -1;
         for (; lane.received <= found; lane.received++) placed.push(lane.messages[lane.received]!);
       }

@@ -1,5 +1,5 @@
-// A pipeline schedule as data: which rank computes which stage of which microbatch, in which order,
-// and what it sends and receives in between. As src/pipeline/pipeline.h has it.
+// A pipeline schedule as data: the rank of each stage, the order of its actions, and the messages
+// between them, as in src/pipeline/pipeline.h.
 
 export const KINDS = [
   ...['F', 'B', 'I', 'W', 'SEND_F', 'RECV_F', 'SEND_B', 'RECV_B'],
@@ -23,7 +23,7 @@ export interface Action {
   kind: Kind;
   stage: number; // -1: an overlap
   microbatch: number; // -1: an action on a whole stage
-  parts: number; // of an overlap: how many of the actions behind it are inside
+  parts: number; // of an overlap: the number of the following actions that it contains
 }
 
 // Microbatches first, ..., first + count - 1 pass these stages in order.
@@ -44,14 +44,14 @@ export interface Pipeline {
   name: string;
   ranks: number;
   microbatches: number;
-  stages: number[]; // the rank of each
+  stages: number[]; // by stage: its rank
   chains: Chain[];
   costs: Costs;
-  activationBytes: number[]; // what a microbatch of a stage holds from F on
-  keptBytes: number[]; // and what is kept of that between I and W
+  activationBytes: number[]; // bytes that a microbatch of a stage holds from F on
+  keptBytes: number[]; // the part of these bytes that is kept between I and W
   lanes: 1 | 2;
   capacity: number;
-  actions: Action[][]; // of each rank, in order
+  actions: Action[][]; // by rank, in order
 }
 
 export const isCompute = (kind: Kind) => 'FBIW'.includes(kind);
@@ -80,12 +80,12 @@ export function neighbours({ stages, chains }: Pipeline): Neighbours {
   return around;
 }
 
-// The stage at the other end of a transfer; -1: the chain ends there.
+// Returns the stage at the other end of a transfer; -1: the chain ends there.
 export function partnerOf(around: Neighbours, { kind, stage }: Action): number {
   return (kind === 'SEND_F' || kind === 'RECV_B' ? around.next : around.before)[stage]!;
 }
 
-// The index behind the action at `index`: behind its parts if it is an overlap.
+// Returns the index after the action at `index`: after its parts if it is an overlap.
 export function after(actions: Action[], index: number): number {
   return index + 1 + actions[index]!.parts;
 }
@@ -98,7 +98,8 @@ export interface Times {
   transfer: number;
 }
 
-// DualPipe's two stages of a rank are the same part of a model, for different microbatches.
+// Divides a rank's times between its stages. In DualPipe, the two stages of a rank are the same part
+// of the model, for different microbatches, so each takes the full time.
 export function costsOf(pipeline: Pick<Pipeline, 'stages' | 'chains'>, times: Times): Costs {
   const onRank = new Map<number, number>();
   for (const rank of pipeline.stages) onRank.set(rank, (onRank.get(rank) ?? 0) + 1);

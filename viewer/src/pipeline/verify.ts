@@ -1,5 +1,5 @@
-// Is a pipeline right, across its ranks? What src/pipeline/verify.cc and order_check.cc say; a test
-// compares the findings of both, word by word, also for mutants.
+// Verifies a pipeline across its ranks by the rules of src/pipeline/verify.cc and order_check.cc. A
+// test compares the findings of both, word by word, also for mutants.
 import { play, type Played, type Waiting } from './play';
 import { hasTransfers, addTransfers } from './transfers';
 import {
@@ -19,24 +19,24 @@ export interface Wait {
   rank: number;
   action: Action;
   peer: number;
-  head?: Action; // at the front of its queue to the peer
-  isThrough: boolean; // all its actions are done but `head`
+  head?: Action; // the action at the front of its queue to the peer
+  isThrough: boolean; // all its actions except `head` are done
 }
 
 export interface PipelineFinding {
   kind: 'missing' | 'twice' | 'misplaced' | 'too_early' | 'unpaired' | 'lane_order' | 'deadlock';
   rank: number;
-  index: number; // among the actions of the rank; -1: none of them
+  index: number; // index among the actions of the rank; -1: none
   action?: Action;
   otherRank: number;
   other?: Action;
-  waits: Wait[]; // of a deadlock: a circle, or a way to a rank that is waited for in vain
+  waits: Wait[]; // of a deadlock: a cycle, or a path to a rank that others wait for in vain
 }
 
 export interface Verdict {
   findings: PipelineFinding[]; // at most 100
-  leastCapacity: number; // of lanes without a deadlock; -1: none, or the order is wrong
-  peakBytes: number[]; // of each rank
+  leastCapacity: number; // without a deadlock; -1: none, or the order is invalid
+  peakBytes: number[]; // by rank
   peakActivations: number[];
 }
 
@@ -53,11 +53,11 @@ export function checkOrder(pipeline: Pipeline): PipelineFinding[] {
   const findings: PipelineFinding[] = [];
   const done = new Set<string>();
   const left = stages.map((_, i) => chains[around.chain[i]!]?.count ?? 0); // W still to come
-  const reduced = stages.map(() => false); // the gradients of each stage
-  const gathered = stages.map(() => true); // the parameters of each stage
+  const reduced = stages.map(() => false); // by stage: its gradients are reduced
+  const gathered = stages.map(() => true); // by stage: its parameters are gathered
   let reduces = false; // any stage
   for (const { kind, stage } of pipeline.actions.flat()) {
-    if (kind === 'UNSHARD' || kind === 'RESHARD') gathered[stage] = false; // until it is gathered here
+    if (kind === 'UNSHARD' || kind === 'RESHARD') gathered[stage] = false; // until UNSHARD
     reduces ||= kind === 'REDUCE_GRAD';
   }
   const sent = new Map<string, Action[]>();
@@ -76,12 +76,12 @@ export function checkOrder(pipeline: Pipeline): PipelineFinding[] {
   const require = (at: Place, needed: Action) => {
     if (!done.has(key(needed))) add({ kind: 'too_early', ...at, other: needed });
   };
-  // B, or I: whichever this pipeline does for the microbatch of the stage.
+  // Returns B or I, whichever this pipeline has for the microbatch of the stage.
   const requireGradient = (at: Place, stage: number) => {
     const { microbatch } = at.action;
     if (!has('B', stage, microbatch)) require(at, make('I', stage, microbatch));
   };
-  // Requires the output of `stage`: computed here, or received.
+  // Requires the output of `stage`: computed on this rank, or received.
   const requireInput = (at: Place, stage: number, receive: Kind) => {
     const { action, rank } = at;
     if (stage < 0) return;
@@ -214,8 +214,8 @@ export function checkOrder(pipeline: Pipeline): PipelineFinding[] {
   return findings;
 }
 
-// The shortest circle of ranks that wait for each other, told from its first rank on, else a rank
-// that is waited for in vain. A walk that marks where it has been finds every circle once.
+// Returns the shortest cycle of ranks that wait for each other, starting at its first rank; without
+// a cycle, a rank that others wait for in vain. A walk that marks its path finds every cycle once.
 function shortestWait(waiting: Waiting[]): Waiting[] {
   const place = new Map(waiting.map(({ rank }, i) => [rank, i]));
   const next = (at: number) => place.get(waiting[at]!.peer);
@@ -227,7 +227,7 @@ function shortestWait(waiting: Waiting[]): Waiting[] {
       walkOf.set(at, start);
       at = next(at);
     }
-    if (at === undefined || walkOf.get(at) !== start) continue; // it ends, or another walk was there
+    if (at === undefined || walkOf.get(at) !== start) continue; // the end, or seen by another walk
     const circle = [waiting[at]!];
     for (let i = next(at)!; i !== at; i = next(i)!) circle.push(waiting[i]!);
     if (best.length === 0 || circle.length < best.length) best = circle;

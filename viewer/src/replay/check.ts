@@ -1,4 +1,4 @@
-// The page's checker: the same proofs as `unisono verify` makes of a file.
+// The page's checker: the same proofs that `unisono verify` runs on a file.
 import type { Schedule } from '../schedule/types';
 import { Findings, type Finding } from './finding';
 import { checkProgress } from './progress';
@@ -7,7 +7,7 @@ import { checkStructure } from './structure';
 
 export interface Checked {
   findings: Finding[];
-  replay?: Replay; // where the structure is right
+  replay?: Replay; // if the structure is valid
 }
 
 export function check(schedule: Schedule): Checked {

@@ -1,7 +1,7 @@
-// The checker's findings, as data with the names of the C++ verifier (src/schedule/verify.h); their
+// The checker's findings as data, with the names of the C++ verifier (src/schedule/verify.h). The
 // sentences are in text/finding.ts.
 
-// The C++ verifier's mistakes that the page's checker can find.
+// The C++ verifier's kinds of mistakes that the page's checker can find.
 export type Mistake =
   | 'shape'
   | 'root'
@@ -34,12 +34,12 @@ export interface Finding {
   rank: number;
   chunk: number;
   line: number;
-  arguments: Argument[]; // what else the sentence of this mistake names, in order
+  arguments: Argument[]; // further values in the sentence of this mistake, in order
 }
 
 const MOST = 100;
 
-// Collects up to a limit: a schedule that is wrong everywhere is not worth a long list.
+// Collects findings up to a limit: a schedule with mistakes everywhere needs no long list.
 export class Findings {
   private readonly list: Finding[] = [];
 
@@ -52,7 +52,7 @@ export class Findings {
   empty(): boolean {
     return this.list.length === 0;
   }
-  // By step; what belongs to the end comes last.
+  // Sorts by step; findings at the end come last.
   sorted(): Finding[] {
     const key = (finding: Finding) => (finding.step < 0 ? Infinity : finding.step);
     return [...this.list].sort((a, b) => (key(a) === key(b) ? 0 : key(a) < key(b) ? -1 : 1));

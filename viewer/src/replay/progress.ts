@@ -1,12 +1,12 @@
-// Progress: with lanes of one message, every wait is known in advance, so a schedule finishes
-// exactly if its waits have no cycle. A move is two events: 2m reads its source, 2m+1 writes its
+// Progress: with lanes of one message, every wait is known in advance, so a schedule finishes if
+// and only if its waits have no cycle. A move is two events: 2m reads its source, 2m+1 writes its
 // target. The rules are those of src/schedule/progress.cc.
 import { INPUT, REDUCE, type Schedule } from '../schedule/types';
 import type { Findings } from './finding';
 
 const MOST_CELLS = 40_000_000;
 
-// Edges (event, what it waits for), in pairs.
+// Edges as pairs: an event, and the event that it waits for.
 class Edges {
   private list = new Int32Array(1024);
   count = 0;
@@ -29,8 +29,8 @@ class Edges {
   }
 }
 
-// Cells by a number. A table of all would be too large for schedules of very many chunks: there those
-// that are used are numbered.
+// Numbers the cells. For schedules with very many chunks a table of all cells would be too large,
+// so only the used cells get numbers.
 function numbering(schedule: Schedule): { count: number; of: (key: number) => number } {
   const { ranks, chunks, moves } = schedule;
   const all = 3 * ranks * chunks;
@@ -46,28 +46,28 @@ function numbering(schedule: Schedule): { count: number; of: (key: number) => nu
   return { count, of };
 }
 
-// Walks the accesses in order of steps, reads before writes.
+// Walks through the accesses in the order of steps, reads before writes.
 function dataEdges(schedule: Schedule, edges: Edges): void {
   const { moves, chunks } = schedule;
   const cells = numbering(schedule);
   const writer = new Int32Array(cells.count).fill(-1); // of an earlier step
-  const wrote = new Int32Array(cells.count).fill(-1); // in the step at hand
-  const readers = new Int32Array(cells.count).fill(-1); // since the write: the newest
+  const wrote = new Int32Array(cells.count).fill(-1); // in the current step
+  const readers = new Int32Array(cells.count).fill(-1); // since the write: the latest reader
   const reader: number[] = []; // events that read,
-  const before: number[] = []; // and the reader before each
+  const before: number[] = []; // and the reader before each of them
   const wait = (event: number, on: number) => {
     if (on < 0 || on === event) return;
     const move = event >> 1;
     if ((event & 1) === 0) edges.add(event, on);
     else if (on !== event - 1) {
-      // A local move waits for its data and its target at once.
+      // A local move waits for its data and its target at the same time.
       edges.add(moves.from[move] === moves.to[move] ? event - 1 : event, on);
     }
   };
   const read = (rank: number, buffer: number, chunk: number, event: number) => {
-    if (buffer === INPUT) return; // nobody writes it, so nobody waits for it
+    if (buffer === INPUT) return; // no move writes an input, so no event waits for it
     const cell = cells.of((rank * 3 + buffer) * chunks + chunk);
-    if (writer[cell]! < 0) return; // falls through to the input
+    if (writer[cell]! < 0) return; // reads the input instead
     wait(event, writer[cell]!);
     before.push(readers[cell]!);
     readers[cell] = reader.push(event) - 1;
@@ -119,7 +119,7 @@ function orderEdges(schedule: Schedule, edges: Edges): void {
   }
 }
 
-// By event: how many of its waits are never over.
+// By event: the number of its waits that never end.
 function run(edges: Edges, events: number): Int32Array {
   const waitingFor = new Int32Array(events);
   const first = new Int32Array(events + 1);

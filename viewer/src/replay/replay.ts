@@ -1,15 +1,15 @@
-// Plays a schedule through once and keeps every version of every cell, so that the state at any step
-// is a look-up: going back costs what going forward does.
+// Plays a schedule once and keeps every version of every cell. The state at any step is then a
+// look-up, so going back costs as much as going forward.
 //
-// What a cell holds is a set of contributors, one bit a rank (one bit in all where chunks are not
-// summed). Only where a rank's part is in twice, exact counts are kept beside the set; they stop at
-// 255. Findings and the final state are those of the C++ verifier.
+// The content of a cell is a set of contributors: one bit per rank, or a single bit if chunks are
+// not summed. If a rank's part is included twice, exact counts are kept beside the set; they stop
+// at 255. Findings and the final state are those of the C++ verifier.
 import { contributes, countsEveryone, hasInput, needsOutput } from '../schedule/collective';
 import { BUFFERS, INPUT, OUTPUT, REDUCE, SCRATCH, type Schedule } from '../schedule/types';
 import type { Argument, Findings, Mistake } from './finding';
 
 const MOST_COUNT = 255;
-const NOTHING = -2; // in place of a version: a cell that cannot be read
+const NOTHING = -2; // instead of a version: the cell cannot be read
 
 export class Replay {
   readonly width: number; // contributors that a cell can hold
@@ -17,13 +17,13 @@ export class Replay {
   // Versions, in the order in which they were written.
   private bits: Uint32Array;
   private writtenIn: Int32Array; // the step
-  private before: Int32Array; // the version of the same cell before, -1: none
+  private before: Int32Array; // the previous version of the same cell; -1: none
   private count = 0;
   private readonly counts = new Map<number, Uint8Array>();
-  private readonly last: Int32Array; // by cell: its newest version
+  private readonly last: Int32Array; // by cell: its latest version
   // The versions of each place (chunk * ranks + rank), oldest first.
   private readonly place: Int32Array; // by version
-  private readonly first: Int32Array; // by place, where they begin in `ordered`
+  private readonly first: Int32Array; // by place: the index of its first version in `ordered`
   private readonly ordered: Int32Array;
   private readonly wroteIn: Int32Array; // by cell: the last step that wrote it
 
@@ -104,7 +104,7 @@ export class Replay {
     }
   }
 
-  // The version that a cell reads as, -1 for the input of its rank.
+  // Returns the version that a cell reads as; -1: the input of its rank.
   private read(
     rank: number,
     buffer: number,
@@ -150,7 +150,7 @@ export class Replay {
     if (counts) this.counts.set(to, counts);
   }
 
-  // Returns the contributors that are in twice now and were not before.
+  // Returns the contributors that are now included twice and were not before.
   private addTo(to: number, other: number, rank: number): number[] {
     let overlap = this.counts.has(to) || this.counts.has(other);
     for (let i = 0; i < this.words && !overlap; i++) {
@@ -184,7 +184,7 @@ export class Replay {
     return counts;
   }
 
-  // All contributors are in.
+  // Returns true if all contributors are included.
   private isFull(version: number): boolean {
     if (version < 0) return false;
     for (let i = 0; i < this.words; i++) {
@@ -199,7 +199,7 @@ export class Replay {
     for (let rank = 0; rank < ranks && !findings.full(); rank++) {
       if (!needsOutput(this.schedule, rank, chunk)) continue;
       const version = this.last[this.cell(rank, OUTPUT, chunk)]!;
-      // Most are; bit by bit takes long among many ranks.
+      // Checks whole words first, because single bits take long with many ranks.
       if (contributes(collective, ranks - 1, rank) && this.isFull(version)) continue;
       const empty = version < 0 && !hasInput(this.schedule, rank, chunk);
       const wrong: Record<'lacks' | 'has_others', number[]> = { lacks: [], has_others: [] };
@@ -224,7 +224,7 @@ export class Replay {
     return rank;
   }
 
-  // Versions come chunk by chunk and step by step, so those of a place are in order already.
+  // Versions are ordered by chunk and step, so those of a place are already in order.
   private index(): void {
     for (let v = 0; v < this.count; v++) this.first[this.place[v]! + 1]!++;
     for (let i = 0; i + 1 < this.first.length; i++) this.first[i + 1]! += this.first[i]!;
@@ -232,8 +232,8 @@ export class Replay {
     for (let v = 0; v < this.count; v++) this.ordered[next[this.place[v]!]!++] = v;
   }
 
-  // The version that a rank shows of a chunk before step `step`: what it wrote last. -1: its input,
-  // if it has one.
+  // Returns the version of a chunk that a rank shows before step `step`: its latest write. -1: its
+  // input, if it has one.
   versionAt(rank: number, chunk: number, step: number): number {
     const place = chunk * this.schedule.ranks + rank;
     const begin = this.first[place]!;
@@ -255,7 +255,7 @@ export class Replay {
     return this.countsOf(version, rank);
   }
 
-  // Contributors in the set: the share that a heat map shows.
+  // Returns the number of contributors in the set: the share that a heat map shows.
   size(rank: number, chunk: number, step: number): number {
     const version = this.versionAt(rank, chunk, step);
     if (version < 0) return hasInput(this.schedule, rank, chunk) ? 1 : 0;
@@ -285,7 +285,8 @@ export class Replay {
     return version;
   }
 
-  // Does the rank have, before step `step`, all that it must have of the chunk in the end?
+  // Returns whether the rank has, before step `step`, everything that it must have of the chunk at
+  // the end.
   isWhole(rank: number, chunk: number, step: number): boolean {
     if (!needsOutput(this.schedule, rank, chunk)) return false;
     const version = this.cellVersion(rank, OUTPUT, chunk, step);
@@ -296,7 +297,7 @@ export class Replay {
     );
   }
 
-  // FNV-1a over all cells, as src/schedule/final_state.h says it.
+  // FNV-1a over all cells, as defined in src/schedule/final_state.h.
   finalState(): string {
     const { ranks, chunks } = this.schedule;
     let hash = 2166136261;
@@ -315,7 +316,7 @@ interface ChunkMoves {
   moves: Int32Array;
 }
 
-// The moves of each chunk, in order.
+// Lists the moves of each chunk, in order.
 function movesByChunk(schedule: Schedule): ChunkMoves {
   const { moves } = schedule;
   const first = new Int32Array(schedule.chunks + 1);

@@ -1,4 +1,4 @@
-// Structure: the numbers of a schedule, before anything is followed through it.
+// Checks the structure: the numbers of a schedule, before its data is followed.
 import { chunkUnit, isRooted, needsOutput, reduces } from '../schedule/collective';
 import { INPUT, OUTPUT, REDUCE, moveAt, type Move, type Schedule } from '../schedule/types';
 import type { Argument, Findings, Mistake } from './finding';

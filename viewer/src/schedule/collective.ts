@@ -1,5 +1,5 @@
-// The definition of the collectives: which rank has which chunk as input, and which must have it at
-// the end. The rules of the C++ library, written independently.
+// Defines the collectives: which rank has which chunk as input, and which must have it at the end.
+// These are the rules of the C++ library, written independently.
 import type { Schedule } from './types';
 
 export const COLLECTIVES = [
@@ -29,7 +29,7 @@ export function isCollective(name: string): boolean {
 }
 
 export function plainForm(collective: string): string {
-  // Asked for every cell, so no list is searched.
+  // Called for every cell, so it searches no list.
   return collective.endsWith('_v') ? collective.slice(0, -2) : collective;
 }
 
@@ -41,12 +41,12 @@ export function reduces(collective: string): boolean {
   return ['reduce', 'all_reduce', 'reduce_scatter', ...SCANS].includes(plainForm(collective));
 }
 
-// Does the result of rank `to` have the input of rank `from`?
+// Returns whether the result of rank `to` contains the input of rank `from`.
 export function contributes(collective: string, from: number, to: number): boolean {
   return !SCANS.includes(collective) || from < to || (from === to && collective === 'scan');
 }
 
-// Can one chunk hold the contributions of several ranks?
+// Returns whether one chunk can contain contributions of several ranks.
 export function countsEveryone(collective: string): boolean {
   return reduces(collective) || collective === 'barrier';
 }
@@ -55,7 +55,7 @@ function groupSize(schedule: Schedule): number {
   return Math.max(1, Math.trunc(schedule.chunks / schedule.ranks));
 }
 
-// Chunks that one rank has for another in all_to_all.
+// The number of chunks from one rank to another in all_to_all.
 export function pairSize(schedule: Schedule): number {
   return Math.max(1, Math.trunc(schedule.chunks / (schedule.ranks * schedule.ranks)));
 }
@@ -92,7 +92,7 @@ export function needsOutput(schedule: Schedule, rank: number, chunk: number): bo
   }
 }
 
-// The rank whose data a chunk is, where chunks are not summed.
+// Returns the rank whose data a chunk contains, if chunks are not summed.
 export function originOf(schedule: Schedule, chunk: number): number {
   switch (plainForm(schedule.collective)) {
     case 'gather':
@@ -104,7 +104,7 @@ export function originOf(schedule: Schedule, chunk: number): number {
   }
 }
 
-// Chunks must be a multiple of this.
+// Returns the number of which the chunks must be a multiple.
 export function chunkUnit(collective: string, ranks: number): number {
   switch (plainForm(collective)) {
     case 'scatter':
@@ -119,8 +119,8 @@ export function chunkUnit(collective: string, ranks: number): number {
   }
 }
 
-// Bytes of one chunk, where `bytes` is what a call is about (docs: the larger of what a rank sends
-// and receives in all).
+// Returns the bytes of one chunk. `bytes` is the size of the call (the larger of what a rank sends
+// and receives in total).
 export function chunkBytes(schedule: Schedule, bytes: number): number {
   switch (plainForm(schedule.collective)) {
     case 'barrier':

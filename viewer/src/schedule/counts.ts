@@ -1,9 +1,9 @@
-// The block lengths of an all_to_all_v, from `unisono.counts/1`: untrusted as well.
+// Reads the block lengths of an all_to_all_v from untrusted `unisono.counts/1`.
 import { chunkBytes, pairSize } from './collective';
 import type { Counts, Schedule } from './types';
 
-// A message about what is wrong, or the counts. They may be beyond what a number holds exactly:
-// what is shown of them are widths, and bytes and times to three digits.
+// Returns an error message, or the counts. Counts may exceed the integers that a number represents
+// exactly; the page shows only widths, and bytes and times to three digits.
 export function readCounts(value: Record<string, unknown>, ranks: number): Counts | string {
   const send = readTable(value.send, ranks);
   if (typeof send === 'string') return `send: ${send}`;
@@ -21,8 +21,8 @@ function readTable(value: unknown, ranks: number): number[][] | string {
   return value as number[][];
 }
 
-// Bytes of each move, by its number, of a call of `bytes` bytes. Counts say it, where there are some:
-// a block is cut into chunks as length_of() of src/schedule/schedule.h cuts it.
+// Returns the bytes of each move of a call of `bytes` bytes. If the schedule has counts, they give
+// the blocks; a block is cut into chunks as length_of() in src/schedule/schedule.h does.
 export function bytesOfMoves(schedule: Schedule, bytes: number): (move: number) => number {
   const { counts, moves, ranks } = schedule;
   if (counts === undefined) {
@@ -43,8 +43,9 @@ export function bytesOfMoves(schedule: Schedule, bytes: number): (move: number) 
   };
 }
 
-// The most that a rank sends or receives: `withOwn`, as a call of so many bytes counts, or to and
-// from others only, which no algorithm can do without.
+// Returns the most that a rank sends or receives. With `withOwn`, a rank's own block counts, as in
+// the size of a call; otherwise only bytes from and to other ranks count, which every algorithm
+// must move.
 export function mostMoved({ send, elementBytes }: Counts, withOwn: boolean): number {
   const sums = send.flatMap((row, rank) => {
     const own = withOwn ? 0 : row[rank]!;

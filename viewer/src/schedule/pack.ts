@@ -1,4 +1,4 @@
-// Reads the packed form in which the page carries schedules (docs/formats/view.md).
+// Reads the packed form of schedules in the page (docs/formats/view.md).
 import { emptyMoves, type Moves, type Schedule } from './types';
 
 export interface Packed {
@@ -31,7 +31,7 @@ function unzigzag(value: number): number {
   return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
 }
 
-// Pairs of a difference to the value before and how often it repeats.
+// Reads pairs of a difference from the previous value and a number of repetitions.
 function readColumn(bytes: Bytes, column: Int32Array | Uint8Array): void {
   let value = 0;
   for (let at = 0; at < column.length;) {

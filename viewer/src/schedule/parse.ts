@@ -1,5 +1,5 @@
-// Reads `unisono.schedule/1` from a file that somebody dropped on the page: nothing in it is
-// trusted. A mistake is a message with its place.
+// Reads an untrusted `unisono.schedule/1` from a file that was dropped on the page. An error states
+// its place.
 import { isCollective, isRooted, plainForm } from './collective';
 import { readCounts } from './counts';
 import { BUFFERS, COMBINES, emptyMoves, type Schedule } from './types';

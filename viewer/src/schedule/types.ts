@@ -1,4 +1,4 @@
-// A schedule as the page holds it: the moves in columns, as in `unisono.schedule/1`.
+// A schedule in the page's form: the moves in columns, as in `unisono.schedule/1`.
 
 export const BUFFERS = ['input', 'output', 'scratch'] as const;
 export const COMBINES = ['replace', 'reduce'] as const;
@@ -12,12 +12,12 @@ export interface Moves {
   step: Int32Array;
   from: Int32Array;
   to: Int32Array;
-  chunk: Int32Array; // the first one
+  chunk: Int32Array; // the first chunk
   chunks: Int32Array;
   source: Uint8Array; // index in BUFFERS, on `from`
   target: Uint8Array; // index in BUFFERS, on `to`
   combine: Uint8Array; // index in COMBINES
-  line: Int32Array; // source line that made it; 0 unknown
+  line: Int32Array; // source line of the move; 0: unknown
 }
 
 export interface Phase {
@@ -41,7 +41,7 @@ export interface Schedule {
   file: string;
   phases: Phase[];
   moves: Moves; // by step
-  counts?: Counts; // without them all blocks are equal
+  counts?: Counts; // undefined: all blocks are equal
 }
 
 export interface Move {

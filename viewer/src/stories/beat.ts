@@ -1,17 +1,17 @@
-// The steps of a drawn story, and how far each of them is. Pure.
+// The steps of a drawn story, and the progress of each. Pure.
 
 export interface BeatComm {
-  pass?: 'forward' | 'backward'; // where a beat has calls of both
+  pass?: 'forward' | 'backward'; // if a beat has calls of both passes
   collective: string; // of the catalogue, or send_recv
   ranks: number;
-  bytes: number; // of one call, as the command line counts
+  bytes: number; // of one call, counted as on the command line
   times: number;
 }
 
-// A step before it has words.
+// A step without its texts.
 export interface Plan {
   id: string;
-  length: number; // of the clock
+  length: number; // duration on the clock
   comms?: BeatComm[];
 }
 

@@ -1,5 +1,6 @@
-// Context parallelism: the sequence is cut, and each rank has the queries, keys and values of its part.
-// Pure; what is sent is the ring's own schedule: a block of keys and values goes on, nothing piles up.
+// Context parallelism: the sequence is cut, and each rank has the queries, keys and values of its
+// part. Pure. The messages are those of the ring's schedule: a block of keys and values moves on,
+// and no data accumulates.
 import { comms, type LayerShape } from './layer';
 import type { Plan } from './beat';
 
@@ -11,7 +12,7 @@ export interface ContextShape {
   method: Method;
   sequence: number;
   hidden: number;
-  kvHeads: number; // 0: as many as of queries
+  kvHeads: number; // 0: as many as query heads
 }
 
 export function contextLayer({ ranks, sequence, hidden, kvHeads }: ContextShape): LayerShape {
@@ -21,7 +22,7 @@ export function contextLayer({ ranks, sequence, hidden, kvHeads }: ContextShape)
   };
 }
 
-// The sequence in 2n parts: which two a rank has. Zigzag: an early one and a late one.
+// Returns which two of 2n parts of the sequence a rank has. Zigzag: an early and a late part.
 export function partsOf(rank: number, ranks: number, method: Method): [number, number] {
   return method === 'ring' ? [2 * rank, 2 * rank + 1] : [rank, 2 * ranks - 1 - rank];
 }
@@ -38,7 +39,7 @@ export interface RingMove {
   block: number;
 }
 
-// While step s is computed, every rank hands its block on; the last one is not sent any further.
+// While step s is computed, every rank passes its block on; the last block stays.
 export function ringMoves(ranks: number): RingMove[] {
   return Array.from({ length: ranks - 1 }, (_, step) =>
     Array.from({ length: ranks }, (_, from) => ({
@@ -47,12 +48,12 @@ export function ringMoves(ranks: number): RingMove[] {
   ).flat();
 }
 
-// Does a rank compute with a block at all? What comes later is masked.
+// Returns whether a rank computes with a block: later positions are masked.
 export function uses(rank: number, block: number, ranks: number, method: Method): boolean {
   return Math.min(...partsOf(block, ranks, method)) <= Math.max(...partsOf(rank, ranks, method));
 }
 
-// Returns the ranks that have added to a block's gradient after so many hops.
+// Returns the ranks that have added to a block's gradient after this number of hops.
 export function givers(block: number, hops: number, ranks: number, method: Method): number[] {
   return Array.from({ length: Math.min(hops + 1, ranks) }, (_, i) => (block + i) % ranks).filter(
     (rank) => uses(rank, block, ranks, method),
@@ -64,10 +65,10 @@ export interface Tile {
   key: number;
   rank: number;
   step: number;
-  work: number; // 1: a whole tile; on the diagonal half of it is masked
+  work: number; // 1: a whole tile; half of a tile on the diagonal is masked
 }
 
-// The tiles of causal attention: who computes each, and when.
+// The tiles of causal attention: the rank that computes each, and the step.
 export function tiles(ranks: number, method: Method): Tile[] {
   const list: Tile[] = [];
   for (let rank = 0; rank < ranks; rank++) {
@@ -90,7 +91,8 @@ export function work(ranks: number, method: Method): number[][] {
   return table;
 }
 
-// A ring goes at the speed of its slowest rank in every step; after all_gather only the sum counts.
+// In every step, a ring is as slow as its slowest rank; after all_gather only the total work
+// counts.
 export function duration(ranks: number, method: Method): number {
   const table = work(ranks, method);
   if (method !== 'gather') return table.reduce((sum, row) => sum + Math.max(...row), 0);
@@ -105,7 +107,7 @@ export function contextPlans(shape: ContextShape): Plan[] {
     const { bytes, times } = list.find((each) => each.where === where)!;
     return { collective: 'send_recv', ranks, bytes, times };
   };
-  // Keys, and values, of all ranks.
+  // Bytes of keys and values of all ranks.
   const bytes = (of('ring_attention').bytes * ranks) / 2;
   const gathered = (collective: string) => ({ collective, ranks, bytes, times: 2 });
   if (method === 'gather') {

@@ -1,18 +1,18 @@
 // Data parallelism and ZeRO: when gradients leave, what each rank keeps, and how long a step takes.
-// Pure. Collectives are those of src/stories/layer.ts.
+// Pure. The collectives are those of src/stories/layer.ts.
 import type { BeatComm, Plan } from './beat';
 
 export interface DataShape {
   ranks: number;
-  stage: 0 | 1 | 2 | 3; // of ZeRO
+  stage: 0 | 1 | 2 | 3; // stage of ZeRO
   billions: number; // parameters
-  tokens: number; // of a rank in a step
+  tokens: number; // tokens per rank and step
 }
 
-export const BUCKETS = 8; // the model in parts, as its layers come
+export const BUCKETS = 8; // parts of the model, in the order of its layers
 
-// Bytes a parameter in mixed precision with Adam: weights and gradients of 2, and of 12 the optimizer's
-// state (Rajbhandari et al., 2020).
+// Bytes per parameter in mixed precision with Adam: 2 for weights, 2 for gradients, and 12 for the
+// optimizer state (Rajbhandari et al., 2020).
 export const KINDS = ['weights', 'gradients', 'optimizer'] as const;
 export const BYTES = { weights: 2, gradients: 2, optimizer: 12 } as const;
 
@@ -63,15 +63,15 @@ export interface Job {
   lane: 'compute' | 'network';
   phase: 'forward' | 'backward' | 'update';
   what: string; // F, B, U or a collective
-  bucket: number; // -1: all
+  bucket: number; // -1: all buckets
   start: number; // us
   end: number;
 }
 
-const FLOPS = 400e12; // a second, of one rank
+const FLOPS = 400e12; // per second and rank
 
-// One step: a lane that computes and one that communicates, each one job after the other. `us` says how
-// long a call on one bucket takes.
+// Returns one step: a lane of computations and a lane of communications, each with one job after
+// the other. `us` returns the duration of a call on one bucket.
 export function timeline(shape: DataShape, us: (collective: string) => number): Job[] {
   const jobs: Job[] = [];
   const free = { compute: 0, network: 0 };
@@ -91,9 +91,10 @@ export function timeline(shape: DataShape, us: (collective: string) => number): 
   const computing = ((2 * parameters(shape) * shape.tokens) / FLOPS / BUCKETS) * 1e6;
   const whole = shape.stage === 3;
   const pass = (phase: 'forward' | 'backward', order: number[]) => {
-    const begun: number[] = []; // when each bucket's computation began
+    const begun: number[] = []; // when the computation of each bucket began
     order.forEach((bucket, i) => {
-      // Weights are collected while the bucket before is computed, not earlier: memory is bounded.
+      // Weights are gathered while the previous bucket is computed, not earlier, because memory is
+      // bounded.
       const asked = i < 2 ? 0 : begun[i - 2]!;
       const ready = whole
         ? add('network', phase, 'all_gather', bucket, asked, us('all_gather'))
@@ -121,7 +122,7 @@ export function timeline(shape: DataShape, us: (collective: string) => number): 
 
 export const endOf = (jobs: Job[]) => Math.max(0, ...jobs.map((job) => job.end));
 
-// The part of a step in which nothing is computed.
+// Returns the part of a step without computation.
 export function exposed(jobs: Job[]): number {
   const computed = jobs.filter((job) => job.lane === 'compute');
   return endOf(jobs) - computed.reduce((sum, job) => sum + job.end - job.start, 0);

@@ -7,7 +7,7 @@ import type { Schedule } from '../schedule/types';
 export interface Cell {
   rank: number;
   chunk: number;
-  parts: number[]; // the ranks whose data are in it
+  parts: number[]; // the ranks whose data it contains
 }
 
 export interface Flight {
@@ -15,11 +15,11 @@ export interface Flight {
   to: number;
   chunk: number;
   parts: number[];
-  way: number; // how far it is, 0 to 1
+  way: number; // progress, 0 to 1
 }
 
 export interface Exchange {
-  cells: Cell[]; // without what was sent and is of no use here any more
+  cells: Cell[]; // without data that was sent and is not needed here any more
   flights: Flight[];
 }
 
@@ -29,7 +29,7 @@ function partsOf(schedule: Schedule, chunk: number, counts: Uint8Array | undefin
   return [...counts].flatMap((count, rank) => (count > 0 ? [rank] : []));
 }
 
-// `at` counts steps: 2.5 is the middle of the third one.
+// `at` counts steps: 2.5 is the middle of the third step.
 export function exchangeAt(schedule: Schedule, replay: Replay, at: number): Exchange {
   const step = Math.max(0, Math.min(schedule.steps, Math.floor(at + 1e-9)));
   const way = Math.min(1, Math.max(0, at - step));

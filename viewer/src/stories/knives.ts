@@ -1,4 +1,4 @@
-// The cuts of a model, and the part that a GPU then keeps. Pure.
+// The cuts of a model, and the part that a GPU keeps under each. Pure.
 
 export const KNIVES = [
   'none',
@@ -13,8 +13,8 @@ export type Knife = (typeof KNIVES)[number];
 
 export const BILLIONS = 70; // parameters, as Llama 3 70B
 export const CARD_GB = 80;
-const BYTES = 16; // a parameter: weights 2, gradients 2, optimizer 12 (src/stories/data.ts)
-const MLP = 0.8; // of the weights of Llama 3 70B; they become experts
+const BYTES = 16; // bytes per parameter: weights 2, gradients 2, optimizer 12 (src/stories/data.ts)
+const MLP = 0.8; // share of the weights of Llama 3 70B; they become experts
 
 // GB of weights, gradients and optimizer state on each of n GPUs.
 export function gbOf(knife: Knife, n: number): number {
@@ -27,7 +27,7 @@ export function gbOf(knife: Knife, n: number): number {
     case 'experts':
       return all * (1 - MLP + MLP / n);
     default:
-      return all; // a batch or a sequence is cut: every GPU keeps the whole model
+      return all; // if a batch or a sequence is cut, every GPU keeps the whole model
   }
 }
 

@@ -1,5 +1,5 @@
-// One transformer layer on a grid of ranks: who is in which group, and what each group communicates
-// in the forward and the backward pass. Pure.
+// One transformer layer on a grid of ranks: the groups of ranks, and the communication of each
+// group in the forward and the backward pass. Pure.
 import { parseCsv } from '../pipeline/parse';
 import type { Pipeline } from '../pipeline/types';
 
@@ -10,9 +10,9 @@ export interface LayerShape {
   pp: number; // pipeline stages
   ep: number; // expert parallel, a part of dp; 1: no experts
   hidden: number;
-  kvHeads: number; // heads of keys and values; 0: as many as of queries
+  kvHeads: number; // heads of keys and values; 0: as many as query heads
   sequence: number;
-  batch: number; // of a micro-batch
+  batch: number; // sequences in a micro-batch
   sequenceParallel: boolean;
   context: 'ring' | 'ulysses';
   zero: 0 | 1 | 2 | 3;
@@ -26,33 +26,34 @@ export interface Comm {
   pass: 'forward' | 'backward' | 'step';
   where: string; // key of a text
   axis: Axis;
-  over: 'axis' | 'replicas' | 'experts'; // who takes part: see membersOf
-  size: number; // of the group
+  over: 'axis' | 'replicas' | 'experts'; // the participants: see membersOf
+  size: number; // size of the group
   collective: string; // of the catalogue, or send_recv
-  bytes: number; // of one call, as the command line counts
+  bytes: number; // of one call, counted as on the command line
   times: number;
 }
 
-const WIDTH = 2; // bytes of an element
-export const HEAD = 128; // elements of a head, as in every model of the planner
+const WIDTH = 2; // bytes per element
+export const HEAD = 128; // elements per head, as in every model of the planner
 
 export const headsOf = ({ hidden }: Pick<LayerShape, 'hidden'>) => Math.max(1, hidden / HEAD);
 
-// Returns the width of keys (or values) relative to queries if each of `ranks` ranks needs a head: a head
-// that several ranks use is copied to all of them.
+// Returns the width of keys (or values) relative to queries if each of `ranks` ranks needs a head:
+// a head that several ranks use is copied to all of them.
 export function kvShare(shape: Pick<LayerShape, 'hidden' | 'kvHeads'>, ranks = 1): number {
   const heads = headsOf(shape);
   return Math.min(1, Math.max(shape.kvHeads || heads, ranks) / heads);
 }
 
-// Bytes that a rank has: of the activations between two blocks, and of the weights of the layer.
+// Returns the bytes that a rank has: the activations between two blocks, and the weights of the
+// layer.
 export function sizesOf(shape: LayerShape) {
   const { tp, cp, ep, hidden, batch, sequence } = shape;
   const square = (hidden * hidden * WIDTH) / tp;
   return {
     activations: ((batch * sequence) / cp) * hidden * WIDTH,
     square,
-    // Attention 4 h^2, less where heads share keys and values; MLP 8 h^2. Experts are replicated less often.
+    // Attention 4 h^2, less if heads share keys and values; MLP 8 h^2. Experts have fewer replicas.
     weights: (2 + 2 * kvShare(shape) + (ep > 1 ? 0 : 8)) * square,
   };
 }
@@ -61,7 +62,7 @@ export function worldSize({ tp, cp, dp, pp }: LayerShape): number {
   return tp * cp * dp * pp;
 }
 
-// Tensor parallel ranks are neighbours, then context, data, pipeline.
+// Tensor-parallel ranks are neighbours; context, data and pipeline follow.
 export function placeOf(shape: LayerShape, rank: number): Record<Axis, number> {
   const tp = rank % shape.tp;
   const cp = Math.trunc(rank / shape.tp) % shape.cp;
@@ -70,7 +71,7 @@ export function placeOf(shape: LayerShape, rank: number): Record<Axis, number> {
   return { tp, cp, dp, pp, ep: dp % shape.ep };
 }
 
-// The ranks that differ from this one only along the axis.
+// Returns the ranks that differ from this one only along the axis.
 export function groupOf(shape: LayerShape, rank: number, axis: Axis): number[] {
   const own = placeOf(shape, rank);
   const same = (a: Axis, other: Record<Axis, number>) => other[a] === own[a];
@@ -87,8 +88,9 @@ export function groupOf(shape: LayerShape, rank: number, axis: Axis): number[] {
   return group;
 }
 
-// The ranks of a communication that one rank takes part in. Parts of the sequence use the same weights,
-// so replicas of weights differ along dp and cp; those of an expert, where the expert is the same.
+// Returns the ranks that communicate with a rank. Parts of the sequence use the same weights, so
+// replicas of weights differ along dp and cp. Replicas of an expert are the ranks that have the
+// same expert.
 export function membersOf(shape: LayerShape, rank: number, comm: Comm): number[] {
   if (comm.over === 'axis') return groupOf(shape, rank, comm.axis);
   const own = placeOf(shape, rank);
@@ -102,7 +104,7 @@ export function membersOf(shape: LayerShape, rank: number, comm: Comm): number[]
 export function comms(shape: LayerShape): Comm[] {
   const { tp, cp, dp, pp, ep, zero } = shape;
   const { activations, square, weights } = sizesOf(shape);
-  // Parts of the sequence use the same weights, so they are replicas, too.
+  // Parts of the sequence use the same weights, so they are replicas too.
   const replicas = dp * cp;
   const list: Comm[] = [];
   const add = (
@@ -116,14 +118,14 @@ export function comms(shape: LayerShape): Comm[] {
     over: Comm['over'] = 'axis',
   ) => list.push({ pass, where, axis, over, size, collective, bytes, times });
 
-  // ZeRO-3 keeps a shard of the weights, and collects them whenever they are used.
+  // ZeRO-3 keeps a shard of the weights, and gathers the weights for each use.
   const collect = (pass: Comm['pass'], where: string, bytes: number, size: number) => {
     if (zero !== 3 || size <= 1) return;
     const over = where === 'zero3_experts' ? 'experts' : 'replicas';
     add(pass, where, 'dp', 'all_gather', bytes, 1, size, over);
   };
   const isSequence = shape.sequenceParallel && tp > 1;
-  // The communication around a block of tensor parallelism; `inner` adds what happens inside.
+  // The communication around a block of tensor parallelism; `inner` adds the communication inside.
   const block = (pass: Comm['pass'], name: string, bytes: number, inner: () => void) => {
     const end = pass === 'backward' ? 'back' : 'sp';
     if (isSequence) add(pass, `${name}_in_${end}`, 'tp', 'all_gather', bytes);
@@ -142,7 +144,8 @@ export function comms(shape: LayerShape): Comm[] {
         add(pass, 'ulysses_kv', 'cp', 'all_to_all', (activations * share) / tp, 2);
         return;
       }
-      // Keys and values go all around; backwards so do their gradients, which also have to come home.
+      // Keys and values travel around the ring; in the backward pass so do their gradients, which
+      // must also return.
       const keysValues = (2 * activations * kvShare(shape, tp)) / tp;
       const back = pass === 'backward';
       add(pass, back ? 'ring_back' : 'ring_attention', 'cp', 'send_recv', keysValues, cp - 1);
@@ -158,7 +161,8 @@ export function comms(shape: LayerShape): Comm[] {
     const there = () => exchange(back ? 'combine_back' : 'dispatch');
     const home = () => exchange(back ? 'dispatch_back' : 'combine');
     if (isSequence) {
-      // Each rank has other tokens; an expert that is split over ranks needs them on all of these.
+      // Each rank has other tokens; if an expert is split over ranks, all of these ranks need the
+      // tokens.
       there();
       block(pass, 'experts', routed, () => {});
       home();
@@ -180,7 +184,7 @@ export function comms(shape: LayerShape): Comm[] {
   attention('forward');
   mlp('forward');
   onwards('forward', 'pipeline');
-  // Backwards the last comes first.
+  // The backward pass reverses the order.
   collect('backward', 'zero3_weights', weights, replicas);
   mlp('backward');
   attention('backward');
@@ -201,13 +205,13 @@ export function comms(shape: LayerShape): Comm[] {
   return list;
 }
 
-// The part of the time in which a stage has nothing to do, the same for GPipe and 1F1B.
+// Returns the share of the time in which a stage is idle, the same for GPipe and 1F1B.
 export function bubble(stages: number, microBatches: number): number {
   return (stages - 1) / (microBatches + stages - 1);
 }
 
-// GPipe: all forward, then all backward. 1F1B: a stage goes back as soon as it can, so that at most
-// `stages` micro-batches are kept, and not all of them. Forward takes 1, backward 2.
+// GPipe: all forward passes, then all backward passes. 1F1B: a stage starts a backward pass as soon
+// as possible, so it keeps at most `stages` micro-batches. Forward takes 1, backward 2.
 export function pipeline(stages: number, microBatches: number, kind: 'gpipe' | '1f1b'): Pipeline {
   const rows = Array.from({ length: stages }, (_, stage) => {
     const row: string[] = [];
@@ -223,7 +227,7 @@ export function pipeline(stages: number, microBatches: number, kind: 'gpipe' | '
   return parseCsv(rows.join('\n'), kind);
 }
 
-// The most micro-batches whose activations a stage keeps at once.
+// Returns the most micro-batches whose activations a stage keeps at the same time.
 export function kept(stages: number, microBatches: number, kind: 'gpipe' | '1f1b'): number {
   return kind === 'gpipe' ? microBatches : Math.min(stages, microBatches);
 }

@@ -1,18 +1,18 @@
-// Mixture of experts: which token goes to which expert, on which rank, and what that means for the
-// two all_to_alls. Pure; the router is a toy that can be skewed, or counts come from a file.
+// Mixture of experts: the expert and the rank of each token, and the two all_to_alls that follow
+// from it. Pure. The router is a toy that can be skewed, or counts come from a file.
 import { BadInput, isObject } from '../schedule/parse';
 
 export interface MoeShape {
   ranks: number; // expert-parallel ranks
-  perRank: number; // experts of a rank
-  tokens: number; // of a rank
+  perRank: number; // experts per rank
+  tokens: number; // tokens per rank
   k: number; // experts that a token goes to
-  skew: number; // 0: all experts alike, 1: most tokens want the first ones
-  capacity: number; // factor of the even share that an expert takes; 0: any number
-  replicas: number; // of the experts that are wanted most, on other ranks, one a rank
+  skew: number; // 0: all experts alike; 1: most tokens choose the first experts
+  capacity: number; // the most copies of an expert, as a factor of the even share; 0: no limit
+  replicas: number; // replicas of the most wanted experts, on other ranks, one per rank
 }
 
-// The place of an expert. The experts come first, in order, then replicas.
+// A place of an expert. The experts come first, in order, then the replicas.
 export interface Slot {
   expert: number;
   rank: number;
@@ -20,27 +20,27 @@ export interface Slot {
 
 // One copy of a token on its way to one of its experts.
 export interface Copy {
-  rank: number; // home
-  token: number; // on its rank
+  rank: number; // the token's home
+  token: number; // index on its rank
   choice: number; // 0..k-1
   expert: number;
-  weight: number; // of this expert's output in the sum
-  slot: number; // which of the expert's places it goes to
-  place: number; // in the queue there; -1: dropped, the expert was full
+  weight: number; // weight of this expert's output in the sum
+  slot: number; // the place of the expert that receives it
+  place: number; // index in the queue there; -1: dropped, because the expert was full
 }
 
 export interface Routing {
   shape: MoeShape;
   slots: Slot[];
   copies: Copy[];
-  load: number[]; // by slot, what it takes
-  wanted: number[]; // by slot, what was sent for
-  limit: number; // of a slot; Infinity: none
+  load: number[]; // by slot: copies that it accepts
+  wanted: number[]; // by slot: copies that were sent to it
+  limit: number; // the most copies of a slot; Infinity: no limit
   dropped: number;
   sends: number[][]; // copies from rank to rank, [from][to]
 }
 
-// The same numbers on every machine.
+// A generator with the same numbers on every machine.
 function random(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -94,8 +94,8 @@ export function route(shape: MoeShape, seed = 1): Routing {
   return settle(shape, copies);
 }
 
-// One replica after the other for the expert that has the most copies a slot, on the rank that has the least
-// to do and room for one.
+// Adds one replica after the other for the expert with the most copies per slot, on the rank with
+// the least work that has space for one.
 function slotsOf(shape: MoeShape, copies: Copy[]): Slot[] {
   const experts = shape.ranks * shape.perRank;
   const homeOf = (expert: number) => Math.trunc(expert / shape.perRank);
@@ -123,8 +123,9 @@ function slotsOf(shape: MoeShape, copies: Copy[]): Slot[] {
   return slots;
 }
 
-// Experts take copies in the order of ranks and tokens until they are full. Where an expert has several
-// places, a copy goes to the one on its own rank, or to the one that has the least so far.
+// Experts accept copies in the order of ranks and tokens until they are full. If an expert has
+// several places, a copy goes to the place on its own rank, or to the place with the fewest copies
+// so far.
 function settle(shape: MoeShape, copies: Copy[]): Routing {
   const experts = shape.ranks * shape.perRank;
   const even = copies.length / experts;
@@ -187,22 +188,22 @@ export function routeCounts(document: unknown, capacity: number, replicas = 0): 
   return settle({ ...shape, k: 1, skew: 0, capacity, replicas }, copies);
 }
 
-// The fullest place against the mean of experts.
+// Returns the load of the fullest place divided by the mean load of the experts.
 export function imbalance(routing: Routing): number {
   const { ranks, perRank } = routing.shape;
   const mean = routing.load.reduce((a, b) => a + b, 0) / (ranks * perRank);
   return mean === 0 ? 1 : Math.max(...routing.load) / mean;
 }
 
-// Copies leave one after the other, in the order of tokens, so that an eye can follow them: how far one
-// is, when `part` of the flight is over.
+// Returns the progress of a copy when `part` of the flight is over. Copies leave one after the
+// other, in the order of tokens, so that an eye can follow them.
 export function wayOf(routing: Routing, copy: Copy, part: number): number {
   const { tokens, k } = routing.shape;
   const turn = (copy.token * k + copy.choice) / Math.max(1, tokens * k);
   return Math.max(0, Math.min(1, 2 * part - turn));
 }
 
-// [home][rank of the expert]: copies that have arrived.
+// Returns the copies that have arrived, as [home][rank of the expert].
 export function landed(routing: Routing, part: number): number[][] {
   const counts = routing.sends.map((row) => row.map(() => 0));
   for (const copy of routing.copies) {

@@ -1,20 +1,20 @@
-// One sum under two layouts: over a fixed tree, whose additions are the same under each, and in rank order, where
-// they are not. Pure; sums are those of f32.
+// One sum under two layouts: over a fixed tree, whose additions are the same under each, and in
+// rank order, where they differ. Pure; sums are f32.
 import type { Plan } from './beat';
 
 export const LEAVES = 8;
 
-// The sum of leaves [first, end), of two such sums unless it is a leaf.
+// The sum of leaves [first, end): the sum of two such sums, unless it is a leaf.
 export interface Sum {
   first: number;
   end: number;
-  rank: number; // that adds it from what it has; -1: its terms are on several ranks
+  rank: number; // the rank that adds it from its own terms; -1: its terms are on several ranks
   level: number; // 0: a leaf
   value: number;
   terms?: [Sum, Sum];
 }
 
-// Rank r has leaves [L * r / n, L * (r+1) / n), as even_leaves() of the library gives them.
+// Rank r has leaves [L * r / n, L * (r+1) / n), as in even_leaves() of the library.
 export function rankOf(leaf: number, ranks: number): number {
   let rank = 0;
   while (Math.floor((LEAVES * (rank + 1)) / ranks) <= leaf) rank++;
@@ -46,7 +46,8 @@ export function treeSum(ranks: number, first = 0, end = LEAVES): Sum {
   return add(treeSum(ranks, first, first + half), treeSum(ranks, first + half, end));
 }
 
-// Each rank adds its leaves one after the other, and then the sums of the ranks are added so.
+// Each rank adds its leaves one after the other; then the sums of the ranks are added in the same
+// way.
 export function chainSum(ranks: number): Sum {
   const sums: Sum[] = [];
   for (let leaf = 0; leaf < LEAVES; leaf++) {
@@ -57,17 +58,17 @@ export function chainSum(ranks: number): Sum {
   return sums.reduce(add);
 }
 
-// A sum and all that it consists of, terms first.
+// Returns a sum and all its terms, terms first.
 export function sumsOf(sum: Sum): Sum[] {
   return [...(sum.terms ?? []).flatMap(sumsOf), sum];
 }
 
-// "((0+1)+2)".
+// Formats a sum as "((0+1)+2)".
 export function textOf(sum: Sum): string {
   return sum.terms ? `(${sum.terms.map(textOf).join('+')})` : String(sum.first);
 }
 
-// The bits of an f32, as eight hexadecimal digits.
+// Formats the bits of an f32 as eight hexadecimal digits.
 export function bitsOf(value: number): string {
   const [bits] = new Uint32Array(new Float32Array([value]).buffer);
   return bits!.toString(16).padStart(8, '0');

@@ -1,27 +1,27 @@
-// Overlap and fusion: the same computing and communicating, one after the other, at the same time, and
-// in fewer walks through memory. Pure; what a call takes is given.
+// Overlap and fusion: the same computation and communication, one after the other, at the same
+// time, and with fewer passes through memory. Pure; the caller gives the duration of a call.
 import type { BeatComm, Plan } from './beat';
 
 export interface OverlapShape {
   ranks: number;
   billions: number; // parameters
-  tokens: number; // of a rank in a step
+  tokens: number; // tokens per rank and step
   buckets: number;
 }
 
 export const BUCKET_COUNTS = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536];
-// The speed of large matrix products on an H100, and its memory bandwidth by data sheet, for one
+// The speed of large matrix products on an H100, and the memory bandwidth of its data sheet, per
 // rank.
-const FLOPS = 400e12; // a second
-const MEMORY = 3350e9; // bytes a second
+const FLOPS = 400e12; // per second
+const MEMORY = 3350e9; // bytes per second
 export const HIDDEN = 8192;
-// Each call is launched before its first byte moves: a kernel and its bookkeeping on the host.
+// Each call is launched before its first byte moves: a kernel, and its bookkeeping on the host.
 export const LAUNCH_US = 20;
 
 export interface Bar {
   lane: 'compute' | 'network';
-  what: string; // B, a collective, or a walk through memory
-  part: number; // which bucket; -1: there is one
+  what: string; // B, a collective, or a pass through memory
+  part: number; // the bucket; -1: there is only one
   start: number; // us
   end: number;
 }
@@ -36,8 +36,8 @@ export function backwardUs({ billions, tokens }: OverlapShape): number {
   return ((4 * billions * 1e9 * tokens) / FLOPS) * 1e6;
 }
 
-// A bucket leaves as soon as its layers are computed and the one before it has left; with `wait` only
-// when all are computed.
+// A bucket leaves as soon as its layers are computed and the previous bucket has left; with `wait`,
+// only when all layers are computed.
 export function backward(shape: OverlapShape, us: CallUs, wait: boolean): Bar[] {
   const { buckets } = shape;
   const computing = backwardUs(shape) / buckets;
@@ -62,7 +62,7 @@ export function exposedUs(bars: Bar[]): number {
   return endOf(bars) - computed.reduce((sum, bar) => sum + bar.end - bar.start, 0);
 }
 
-// The step with each number of buckets, and what of it nothing hides.
+// Returns the duration of the step, and its exposed part, for each number of buckets.
 export function sweep(
   shape: OverlapShape,
   us: CallUs,
@@ -73,7 +73,7 @@ export function sweep(
   });
 }
 
-// The fewest buckets beyond which the step gains less than one per cent.
+// Returns the smallest number of buckets beyond which the step gains less than one per cent.
 export function enough(steps: { buckets: number; us: number }[]): number {
   const best = Math.min(...steps.map((each) => each.us));
   return steps.find((each) => each.us <= 1.01 * best)!.buckets;
@@ -84,10 +84,11 @@ export const activationBytes = ({ tokens }: OverlapShape) => 2 * tokens * HIDDEN
 export const FUSIONS = ['apart', 'fused', 'between'] as const;
 export type Fusion = (typeof FUSIONS)[number];
 
-// Walks through memory after the partial sums of a block are added up: how often the activations are
-// read and written. Apart, the residual reads two and writes one, and the norm reads one and writes one.
-// Fused, what the residual gives is not read again. Between the halves of an all_reduce, each rank does
-// that for its own tokens only, as sequence parallelism does (Korthikanti et al., 2022).
+// Passes through memory after the partial sums of a block are added up, as the number of reads and
+// writes of the activations. Separately, the residual reads two and writes one, and the norm reads
+// one and writes one. Fused, the result of the residual is not read again. Between the halves of an
+// all_reduce, each rank does this for its own tokens only, as sequence parallelism does
+// (Korthikanti et al., 2022).
 export function fusion(shape: OverlapShape, us: CallUs, kind: Fusion): Bar[] {
   const bytes = activationBytes(shape);
   const walk = (times: number) => ((times * bytes) / MEMORY) * 1e6;
@@ -119,7 +120,7 @@ export function fusion(shape: OverlapShape, us: CallUs, kind: Fusion): Bar[] {
 export interface BarRow {
   name: string;
   bars: Bar[];
-  part: number; // how much of it has happened, 0 to 1
+  part: number; // progress, 0 to 1
 }
 
 export interface FusionPiece {
@@ -129,7 +130,7 @@ export interface FusionPiece {
   before: number; // us of the network before it
 }
 
-// A row of fusion in two lanes, each without the time of the other.
+// Returns a row of fusion in two lanes, each without the time of the other.
 export function fusionRow(bars: Bar[]) {
   const lanes = { network: 0, compute: 0 };
   const pieces: FusionPiece[] = bars.map((bar) => {

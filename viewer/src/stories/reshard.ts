@@ -1,24 +1,24 @@
-// A reshard: the blocks of one matrix, from a trainer's layout to an engine's, as `unisono reshard` plans
-// it (src/stories/reshards.json, compared with the program by a test). Pure.
+// A reshard: the blocks of one matrix, from a trainer's layout to an engine's, as planned by
+// `unisono reshard` (src/stories/reshards.json; a test compares it with the program). Pure.
 import type { Plan as Beat } from './beat';
 import reshards from './reshards.json';
 
 export interface Move {
   from: number;
-  to: number; // = from: within its own memory
+  to: number; // = from: a copy within the rank's memory
   elements: string; // "[0-63] x [0-511]"
   bytes: number;
 }
 
 export interface Reshard {
-  command: string; // which made it
+  command: string; // the command that made the plan
   from: string; // the layouts
   to: string;
-  hosts: number[]; // of each rank
-  held: { rank: number; elements: string }[]; // before
-  moves: Move[]; // those that pass a block on come after those that bring it
+  hosts: number[]; // by rank: its host
+  held: { rank: number; elements: string }[]; // the blocks before
+  moves: Move[]; // a move that passes a block on comes after the move that delivers it
   sent: number; // bytes to other ranks
-  between: number; // of these, to other hosts
+  between: number; // the part of these bytes that goes to other hosts
   least: { sent: number; between: number };
 }
 
@@ -34,13 +34,13 @@ export function rangesOf(elements: string): Range[][] {
   );
 }
 
-// The matrix between all bounds of all blocks.
+// Cuts the matrix at all bounds of all blocks.
 export interface Cell {
   row: number;
   column: number;
   bytes: number;
   held: number[]; // the ranks that have it before
-  wanted: number[]; // and after
+  wanted: number[]; // the ranks that have it afterwards
 }
 
 export interface Grid {
@@ -88,7 +88,7 @@ function count(block: Range[][]): number {
 }
 
 export const KINDS = ['own', 'far', 'near'] as const;
-export type Kind = (typeof KINDS)[number]; // within own memory, to another host, within a host
+export type Kind = (typeof KINDS)[number]; // within a rank's memory, to another host, within a host
 
 // A cell that flies from one rank to another.
 export interface Flight {
@@ -96,9 +96,9 @@ export interface Flight {
   cell: number;
   from: number;
   to: number;
-  isPassedOn: boolean; // from where it arrived, not from where it lay
+  isPassedOn: boolean; // the sender received it before, and did not have it from the beginning
   origin: number; // the rank that had it before
-  round: number; // of its kind: in a round a rank sends at most one cell, and receives at most one
+  round: number; // in a round of its kind, a rank sends and receives at most one cell
 }
 
 export function flightsOf(reshard: Reshard, grid: Grid): Flight[] {
@@ -146,8 +146,8 @@ export function reshardPlans(reshard: Reshard): Beat[] {
   ];
 }
 
-// The usual way: one rank gathers the whole matrix, and broadcasts it to all that need a part. Between
-// hosts a block of the matrix travels once.
+// The usual method: one rank gathers the whole matrix, and broadcasts it to all ranks that need a
+// part. Each block of the matrix crosses between hosts once.
 export function gathered({ hosts }: Reshard, { cells }: Grid): { sent: number; between: number } {
   const root = Math.min(...cells.flatMap(({ held }) => held));
   const targets = new Set(cells.flatMap(({ wanted }) => wanted));

@@ -1,14 +1,15 @@
-// The sample of "A model's step": what `unisono step show --json` says, where calls that are the same in every
-// layer stand once (src/stories/step.json, compared with the program by a test). Pure.
+// The sample of "A model's step": the output of `unisono step show --json`, in which calls that are
+// equal in every layer occur once (src/stories/step.json; a test compares it with the program).
+// Pure.
 import { parseStep, type ModelStep } from '../model/step';
 import sample from './step.json';
 
 export interface PackedCall {
-  layers?: number[]; // the first and the last one
+  layers?: number[]; // the first and the last layer
   [field: string]: unknown;
 }
 
-// Neighbours with the same layers are gone through layer by layer.
+// Adjacent calls with the same layers are repeated layer by layer.
 export function unpackCalls(packed: PackedCall[]): Record<string, unknown>[] {
   const calls: Record<string, unknown>[] = [];
   for (let begin = 0, end = 0; begin < packed.length; begin = end) {

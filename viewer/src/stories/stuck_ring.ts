@@ -1,17 +1,18 @@
-// Computes the progress of ranks in a schedule when one stops, and whom each then waits for. Pure.
+// Computes the progress of all ranks in a schedule when one rank stops, and the rank that each then
+// waits for. Pure.
 import type { Schedule } from '../schedule/types';
 
 export interface Stopped {
-  done: number[]; // steps that each rank has ended
-  waits: number[]; // the rank that each waits for; -1: it waits for nobody
+  done: number[]; // by rank: steps that it has ended
+  waits: number[]; // by rank: the rank that it waits for; -1: none
 }
 
-// `rank` takes no part in step `step` nor in any later one.
+// `rank` takes no part in step `step` and later steps.
 export function stopAt(schedule: Schedule, rank: number, step: number): Stopped {
   const { ranks, steps, moves } = schedule;
   const done = new Array<number>(ranks).fill(0);
   const waits = new Array<number>(ranks).fill(-1);
-  // A rank ends a step when all who send to it in that step have reached it.
+  // A rank ends a step when all ranks that send to it in that step have reached the step.
   const senders = (to: number, at: number) =>
     Array.from({ length: moves.count }, (_, i) => i)
       .filter((i) => moves.step[i] === at && moves.to[i] === to && moves.from[i] !== to)

@@ -1,5 +1,5 @@
-// Tensor parallelism of one transformer layer: weights cut by columns and by rows, and what that takes
-// in communication. Pure; the bytes are those of src/stories/layer.ts.
+// Tensor parallelism of one transformer layer: weights cut by columns and by rows, and the
+// communication that this requires. Pure; the bytes are those of src/stories/layer.ts.
 import { comms, type LayerShape } from './layer';
 import type { BeatComm, Plan } from './beat';
 
@@ -7,7 +7,7 @@ export interface TensorShape {
   ranks: number;
   sequenceParallel: boolean;
   hidden: number;
-  tokens: number; // of a microbatch
+  tokens: number; // tokens per microbatch
   vocabulary: number;
 }
 
@@ -25,7 +25,7 @@ function at(shape: TensorShape, where: string): BeatComm[] {
     .map(({ collective, size, bytes, times }) => ({ collective, ranks: size, bytes, times }));
 }
 
-// All calls of the layer: alike ones of a pass together.
+// Returns all calls of the layer, with equal calls of a pass joined.
 function all(shape: TensorShape): BeatComm[] {
   const list: BeatComm[] = [];
   for (const { pass, collective, size: ranks, bytes, times } of comms(layerShape(shape))) {
@@ -39,7 +39,8 @@ function all(shape: TensorShape): BeatComm[] {
 
 export function tensorPlans(shape: TensorShape): Plan[] {
   const { ranks, tokens, sequenceParallel } = shape;
-  // The largest logit of each token in four bytes; then its sum of exponentials and its target's logit in eight each.
+  // The largest logit of each token in four bytes; then its sum of exponentials and its target's
+  // logit in eight bytes each.
   const told = [4, 16].map((bytes) => ({
     ...{ collective: 'all_reduce', ranks, bytes: bytes * tokens, times: 1 },
   }));
@@ -56,16 +57,16 @@ export function tensorPlans(shape: TensorShape): Plan[] {
   ];
 }
 
-const FLOPS = 400e12; // a second, of one rank: what large matrix products reach on an H100
+const FLOPS = 400e12; // per second and rank: the speed of large matrix products on an H100
 
-// Microseconds that a rank computes in the forward pass of the layer: two operations for each weight
-// and token, and the products of attention.
+// Returns the microseconds that a rank computes in the forward pass of the layer: two operations
+// per weight and token, and the products of attention.
 export function computeUs({ ranks, hidden, tokens }: TensorShape): number {
   const operations = 24 * tokens * hidden * hidden + 4 * tokens * tokens * hidden;
   return (operations / ranks / FLOPS) * 1e6;
 }
 
-// Bytes of the activations between the blocks that a rank keeps.
+// Returns the bytes of the activations between the blocks that a rank keeps.
 export function activationBytes({ ranks, hidden, tokens, sequenceParallel }: TensorShape): number {
   return (2 * tokens * hidden) / (sequenceParallel ? ranks : 1);
 }

@@ -1,25 +1,26 @@
-// All axes of parallelism together: which of them goes over which wire, for models and machines that
-// `unisono plan-model` has planned (src/stories/plans.json, compared with the program by a test). Pure.
+// All axes of parallelism together: the connections that each axis uses, for models and machines
+// that `unisono plan-model` has planned (src/stories/plans.json; a test compares it with the
+// program). Pure.
 import type { Plan as Beat } from './beat';
 import plans from './plans.json';
 
 export interface PlanWire {
   axis: 'tp' | 'ep' | 'pp' | 'dp';
   what: string;
-  size: number; // of a group
-  stride: number; // between its ranks
-  calls: number; // of all groups
-  inside: number; // bytes of all ranks, of groups that lie in a node
+  size: number; // size of a group
+  stride: number; // distance between its ranks
+  calls: number; // calls of all groups
+  inside: number; // bytes of all ranks, for groups within a node
   between: number;
 }
 
 export interface Plan {
   model: string;
   machine: string;
-  asked: string; // a layout; "": the one that is ranked first
+  asked: string; // a layout; "": the layout that is ranked first
   devices: number;
-  insideGbPerS: number; // of a device's link in its node, one way
-  betweenGbPerS: number; // of its link to other nodes; 0: there are none
+  insideGbPerS: number; // of a device's link within its node, one way
+  betweenGbPerS: number; // of its link to other nodes; 0: there are no other nodes
   perNode: number;
   layout: { tp: number; cp: number; ep: number; dp: number; pp: number; zero: number };
   stepS: number;
@@ -29,13 +30,13 @@ export interface Plan {
 
 export const PLANS = plans as Plan[];
 
-// The ranks of rank 0's group, in the order in which they pass things on.
+// Returns the members of rank 0's group, in the order in which they pass data on.
 export function membersOf({ layout }: Plan, { axis, size, stride }: PlanWire): number[] {
   return Array.from({ length: axis === 'pp' ? layout.pp : size }, (_, i) => i * stride);
 }
 
-// The axes that a wire's groups lie along. Ranks of context parallelism have the same weights, so their gradients
-// are reduced together with those of data parallelism.
+// Returns the axes that a group spans. Ranks of context parallelism have the same weights, so their
+// gradients are reduced together with those of data parallelism.
 export const axesOf = ({ layout }: Plan, { axis }: PlanWire): PlanWire['axis'] | 'dp_cp' =>
   axis === 'dp' && layout.cp > 1 ? 'dp_cp' : axis;
 
@@ -47,7 +48,7 @@ export function togetherPlans(plan: Plan): Beat[] {
   ];
 }
 
-// Parts of a step that take time, the longest first.
+// Returns the parts of a step that take time, the longest first.
 export function partsOf({ seconds }: Plan): { name: string; seconds: number }[] {
   return Object.entries(seconds)
     .map(([name, each]) => ({ name, seconds: each }))
@@ -55,7 +56,7 @@ export function partsOf({ seconds }: Plan): { name: string; seconds: number }[] 
     .sort((a, b) => b.seconds - a.seconds);
 }
 
-// "tp=8, dp=2, pp=4, zero=1": what is not 1 (of ZeRO: not 0).
+// Formats a layout as "tp=8, dp=2, pp=4, zero=1", without degrees of 1 (for ZeRO: 0).
 export function layoutText({ layout }: Plan): string {
   return Object.entries(layout)
     .filter(([name, size]) => (name === 'zero' ? size > 0 : size > 1))
@@ -63,7 +64,7 @@ export function layoutText({ layout }: Plan): string {
     .join(', ');
 }
 
-// The layout that is ranked first for the same model and machine.
+// Returns the layout that is ranked first for the same model and machine.
 export function rankedFirst({ model, machine }: Plan): Plan | undefined {
   return PLANS.find(
     (each) => each.model === model && each.machine === machine && each.asked === '',

@@ -6,7 +6,7 @@ export interface UlyssesShape {
   ranks: number;
   sequence: number;
   hidden: number;
-  kvHeads: number; // 0: as many as of queries
+  kvHeads: number; // 0: as many as query heads
 }
 
 export function ulyssesLayer({ ranks, sequence, hidden, kvHeads }: UlyssesShape): LayerShape {
@@ -30,7 +30,8 @@ export function ulyssesPlans(shape: UlyssesShape): Plan[] {
   ];
 }
 
-// Bytes that a rank sends in the forward pass of a layer. A test compares them with the schedules.
+// Returns the bytes that a rank sends in the forward pass of a layer. A test compares them with the
+// schedules.
 export function sentBy(method: 'ulysses' | 'ring', shape: UlyssesShape): number {
   const { ranks } = shape;
   return comms({ ...ulyssesLayer(shape), context: method })
@@ -41,7 +42,8 @@ export function sentBy(method: 'ulysses' | 'ring', shape: UlyssesShape): number 
     }, 0);
 }
 
-// The fewest ranks, of these, with which the ring sends more than Ulysses; undefined: with none.
+// Returns the smallest of these rank counts with which the ring sends more than Ulysses; undefined:
+// none.
 export function crossing(shape: UlyssesShape, counts: number[]): number | undefined {
   return counts.find((ranks) => {
     const at = { ...shape, ranks };

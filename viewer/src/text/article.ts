@@ -1,4 +1,4 @@
-// The texts around the chapters of the article; a chapter has its own beside its numbers.
+// The texts around the chapters of the article; a chapter contains its own texts.
 
 export const ARTICLE_TEXTS = {
   tk_one: [

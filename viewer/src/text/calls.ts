@@ -1,5 +1,5 @@
-// The names of each primitive elsewhere, and the least that the busiest rank sends, of D bytes on n
-// ranks.
+// The names of each primitive in other libraries, and the least that the busiest rank sends, for D
+// bytes on n ranks.
 
 export const CALLS: Record<string, string[]> = {
   broadcast: ['torch.distributed.broadcast', 'ncclBroadcast', 'MPI_Bcast'],

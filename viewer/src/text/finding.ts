@@ -1,7 +1,7 @@
-// The sentences of findings, in both languages, without the step. {rank} and {chunk} stand for these
-// fields of the finding, {0}, {1} and so on for its arguments, {all} for all of them, and {ranks} for what they
-// are if they are ranks. The English
-// is that of src/schedule/finding_text.cc.
+// The sentences of findings, in both languages, without the step. {rank} and {chunk} stand for
+// these fields of the finding, {0}, {1} and so on for its arguments, {all} for all arguments, and
+// {ranks} for the arguments as a list of ranks. The English sentences are those of
+// src/schedule/finding_text.cc.
 import type { Finding, Mistake } from '../replay/finding';
 import type { Lang } from './texts';
 
@@ -78,7 +78,7 @@ export function sentence(finding: Finding, lang: Lang = 'en'): string {
   );
 }
 
-// As `unisono verify` says it, with its step counted from 1.
+// Formats a finding as `unisono verify` does, with its step counted from 1.
 export function toText(finding: Finding): string {
   if (finding.step >= 0) return `step ${finding.step + 1}: ${sentence(finding)}`;
   return finding.step < 0 && finding.kind === 'data_flow'

@@ -91,7 +91,7 @@ function whatMoves(lang: Lang, schedule: Schedule, { list, adds }: Messages): st
   });
 }
 
-// `begin` and `end`: the moves of the step.
+// `begin` and `end`: the range of the step's moves.
 export function narrate(lang: Lang, schedule: Schedule, begin: number, end: number): string {
   const messages = messagesOf(schedule, begin, end);
   if (messages.local) return text(lang, 'say_local');

@@ -1,4 +1,4 @@
-// The sentences of pipeline findings: in English in the words of `unisono pipeline verify`.
+// The sentences of pipeline findings; the English ones are those of `unisono pipeline verify`.
 import { actionText } from '../pipeline/text';
 import { isSend } from '../pipeline/types';
 import type { PipelineFinding, Wait } from '../pipeline/verify';

@@ -1,7 +1,7 @@
 // The texts of pipelines.
 
 export const PIPELINE_TEXTS = {
-  // In English exactly what src/pipeline/findings.cc says.
+  // The English texts equal those of src/pipeline/findings.cc.
   pf_missing: ['rank {rank} never does {action}', 'rank {rank} 从未执行 {action}'],
   pf_twice: [
     'rank {rank} does {action}{at}, which is done already or is not of this stage',

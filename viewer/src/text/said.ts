@@ -9,7 +9,8 @@ export function saidIn(lang: string, finding: RunFinding): Words & { lang: 'en' 
     : { ...finding, lang: 'en' };
 }
 
-// "rank 1 is gone" begins a line of its own; a name such as all_reduce stays as it is.
+// "rank 1 is gone" is capitalized at the beginning of a line; a name such as all_reduce stays as it
+// is.
 export function asSentence(words: string): string {
   return /^[a-z]+(?=[ :,])/.test(words) ? words[0]!.toUpperCase() + words.slice(1) : words;
 }

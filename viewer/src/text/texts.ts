@@ -1,5 +1,5 @@
-// Every text of the page, in both languages. {name} stands for a value, and {name|one|more} for the words that go
-// with it if it is 1, or not; # is the value in them.
+// All texts of the page, in both languages. {name} stands for a value. {name|one|more} stands for
+// the first words if the value is 1, otherwise for the second; # in them is the value.
 import { ARTICLE_TEXTS } from './article';
 import { LEARN_TEXTS } from './learn';
 import { ORDER_TEXTS } from './order';
@@ -304,7 +304,7 @@ export function text(
   return fill(lang, TEXTS[key], values);
 }
 
-// A text that stands where it is used, such as in a chapter.
+// A text that is defined where it is used, such as in a chapter.
 export function fill(
   lang: Lang,
   both: readonly [string, string],

@@ -2,8 +2,8 @@
 import { columnCentre, flight, rowY, stripX, type Layout } from './layout';
 import type { Piece } from './scene';
 
-// Above the names of two ranks. What arrives ends near the middle of a rank and what leaves begins farther
-// out, so that no line seems to have the head of another.
+// Arrows run above the names of two ranks. An arriving arrow ends near the middle of a rank, and a
+// leaving arrow begins farther out, so that no line seems to have the head of another.
 export function arc(l: Layout, from: number, to: number): string {
   const x1 = columnCentre(l, from);
   const x2 = columnCentre(l, to);
@@ -14,7 +14,7 @@ export function arc(l: Layout, from: number, to: number): string {
   return `M${x1 + out},${l.arcs - 2} Q${(x1 + x2) / 2},${l.arcs - 2 - height} ${x2 - into},${l.arcs - 3}`;
 }
 
-// Around the end of a ring a piece leaves at one edge and comes in at the other.
+// At the ends of a ring, a piece leaves at one edge and enters at the other.
 function isWrapped(piece: Piece, ring: boolean): boolean {
   return ring && Math.abs(piece.to - piece.from) > 1;
 }
@@ -23,7 +23,7 @@ export function places(
   l: Layout,
   piece: Piece,
   ring: boolean,
-  part: number, // of its way
+  part: number, // progress
 ): { x: number; y: number }[] {
   const y = rowY(l, piece.row);
   if (isWrapped(piece, ring)) {
@@ -38,7 +38,7 @@ export function places(
   return [{ x: stripX(l, piece.from) + at.x, y: y + at.y }];
 }
 
-// The way of a piece: under the row, or between neighbours from strip to strip.
+// Returns the path of a piece: below the row, or between neighbours from strip to strip.
 export function line(l: Layout, piece: Piece, ring: boolean): string {
   const wrapped = isWrapped(piece, ring);
   const y = rowY(l, piece.row);

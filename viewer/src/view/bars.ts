@@ -1,14 +1,14 @@
-// Operations as bars over the time that is in view. Pure.
+// Operations as bars over the visible time span. Pure.
 import type { OpSummary } from '../model/operations';
 
-// As the time-space diagram below has them.
+// The same span as in the time-space diagram below.
 export const LEFT = 66;
 export const RIGHT = 10;
-const MOST_ROWS = 4; // of operations that overlap, as those of several groups do
-const NARROW = 1.5; // pixels; narrower ones beside each other are one
+const MOST_ROWS = 4; // of operations that overlap, such as those of several groups
+const NARROW = 1.5; // pixels; adjacent narrower bars merge into one
 
 export interface Bar {
-  op: OpSummary; // of several the longest
+  op: OpSummary; // the longest, if the bar merges several
   row: number;
   x: number;
   wide: number;

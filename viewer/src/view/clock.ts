@@ -1,5 +1,5 @@
-// Clocks for the stage: when each step ends and when each of its messages is under way, as the model
-// predicts it or as it was recorded. Without one all steps are alike.
+// Clocks for the stage: when each step ends and when each of its messages is in transit, as
+// predicted by the model or as recorded. Without a clock all steps have the same length.
 import type { Timing } from '../model/cost';
 import type { OpSummary } from '../model/operations';
 import type { RecordedMessage, Recording } from '../model/recording';
@@ -13,10 +13,10 @@ export interface Clock {
 }
 
 export interface RecordedClock extends Clock {
-  label: string; // of the operation
-  members: number[]; // of its group: ranks of the world
+  label: string; // the label of the operation
+  members: number[]; // members of its group, as ranks of the world
   begin: number; // us: when its first message was sent
-  messages: RecordedMessage[]; // its own, from `begin` on, between ranks of the group
+  messages: RecordedMessage[]; // its messages from `begin` on, between ranks of the group
 }
 
 export function modelClock(schedule: Schedule, times: Timing): Clock {
@@ -50,8 +50,8 @@ function operationFor(
   return { label: messages[0]!.op, members: Array.from({ length: all }, (_, rank) => rank) };
 }
 
-// undefined: the recording has no messages of this schedule, or is a simulation, which leaves out
-// steps that repeat.
+// undefined: the recording has no messages of this schedule, or it is a simulation, which leaves
+// out repeated steps.
 export function recordedClock(
   schedule: Schedule,
   recording: Recording,
@@ -63,7 +63,7 @@ export function recordedClock(
   const found = isSimulated ? undefined : operationFor(schedule, recording, ops, op);
   if (!found) return undefined;
   const { label, members } = found;
-  // The schedule's ranks are those of the group.
+  // The schedule's ranks are numbered within the group.
   const index = new Map(members.map((rank, i) => [rank, i]));
   const own = messages.flatMap((each) => {
     const from = index.get(each.from);
@@ -72,7 +72,7 @@ export function recordedClock(
     return fits && from !== undefined && to !== undefined ? [{ ...each, from, to }] : [];
   });
   if (own.length === 0) return undefined;
-  // Time begins with the operation.
+  // Time starts with the operation.
   const begin = own.reduce((least, each) => Math.min(least, each.start), Infinity);
   const stepOf = plannedSteps(schedule, own);
   const key = (step: number, from: number, to: number) => (step * ranks + from) * ranks + to;
@@ -81,7 +81,7 @@ export function recordedClock(
     const at = stepOf(each);
     const known = spans.get(key(at, each.from, each.to));
     const [start, end] = [each.start - begin, each.end - begin];
-    // A move may go as several messages.
+    // A move may be sent as several messages.
     if (!known) spans.set(key(at, each.from, each.to), { step: at, start, end });
     else
       Object.assign(known, { start: Math.min(known.start, start), end: Math.max(known.end, end) });

@@ -1,4 +1,4 @@
-// The schedule of the catalogue that a story shows for a collective, and what it costs.
+// The catalogue schedule that a story shows for a collective, and its cost.
 import { timing, type Network } from '../model/cost';
 import { check } from '../replay/check';
 import type { Replay } from '../replay/replay';
@@ -15,8 +15,8 @@ export interface Played {
 
 const played = new Map<Schedule, Played>();
 
-// Ring where there is one: what libraries do with large messages. Undefined: the page has no schedule
-// of the collective for so many ranks.
+// Prefers a ring, which libraries use for large messages. Undefined: the page has no schedule of
+// the collective for this number of ranks.
 export function collectiveOf(collective: string, ranks: number): Played | undefined {
   const first = collective === 'all_to_all' ? 'pairwise' : 'ring';
   const found =
@@ -35,10 +35,10 @@ export function collectiveOf(collective: string, ranks: number): Played | undefi
 
 export interface Cost {
   us: number;
-  sent: number; // bytes, by the busiest rank
+  sent: number; // bytes sent by the busiest rank
 }
 
-// The cost of one call about so many bytes.
+// Returns the cost of one call with this number of bytes.
 export function costOf(collective: string, ranks: number, bytes: number, network: Network): Cost {
   if (ranks < 2) return { us: 0, sent: 0 };
   if (collective === 'send_recv') {

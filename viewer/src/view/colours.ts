@@ -1,6 +1,7 @@
-// The colour of a rank: Okabe and Ito's eight, which most colour-blind people can tell apart, their
-// yellow darker, then stepped hues. Position is the first code, the digit the second, colour only the
-// third. All are about as bright, so that in greyscale none looks like an empty slot of either theme.
+// The colour of a rank: the eight colours of Okabe and Ito, which most colour-blind people can
+// distinguish, with a darker yellow, then stepped hues. Position is the first code, the digit the
+// second, and colour only the third. All colours are about equally bright, so that in greyscale
+// none looks like an empty slot of either theme.
 
 const FIRST = [
   '#e69f00',
@@ -12,11 +13,11 @@ const FIRST = [
   '#cc79a7',
   '#ad8355',
 ];
-const BRIGHT = [168, 142]; // of 255, by turns
+const BRIGHT = [168, 142]; // of 255, alternating
 
 export function rankColour(rank: number): string {
   if (rank < FIRST.length) return FIRST[rank]!;
-  // The golden angle keeps neighbours apart.
+  // The golden angle keeps neighbouring hues apart.
   const hue = (rank * 137.5) % 360;
   const channel = (offset: number) => {
     const k = (offset + hue / 30) % 12;
@@ -33,7 +34,7 @@ export function brightness([red, green, blue]: number[]): number {
   return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
 }
 
-// Operations and axes of parallelism have other hues than ranks, light enough for dark letters.
+// Operations and axes of parallelism have different hues from ranks, light enough for dark letters.
 const COLLECTIVE_HUES: Record<string, string> = {
   ...{ all_reduce: '#8fb8ff', all_gather: '#7fd6c2', reduce_scatter: '#f3b98a' },
   ...{ all_to_all: '#e5a3d6', broadcast: '#d9d27a', reduce: '#f2a3a3' },
@@ -41,7 +42,7 @@ const COLLECTIVE_HUES: Record<string, string> = {
   ...{ scan: '#e8b0c0', exclusive_scan: '#e8b0c0' },
   computing: 'var(--inside)',
 };
-// The call of the library that a step's call is.
+// The library call that a step's call corresponds to.
 const IS: Record<string, string> = {
   ...{ dispatch: 'all_to_all', combine: 'all_to_all', send: 'send_recv', receive: 'send_recv' },
 };
@@ -59,7 +60,8 @@ export function axisColour(axis: string): string {
   return AXIS_HUES[axis] ?? 'var(--inside)';
 }
 
-// Parts of a planned step, token or memory: an axis as everywhere, greys for work, other hues for what is kept.
+// Parts of a planned step, token or memory: the usual colours for axes, greys for work, other hues
+// for memory.
 const PART_HUES: Record<string, string> = {
   ...{ tensor: 'tp', context: 'cp', data: 'dp', experts: 'ep', pipeline: 'pp' },
   ...{ matrix_products: '#9aa5b1', device_memory: '#c3cad2', recompute: '#7f8b98' },

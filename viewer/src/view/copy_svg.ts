@@ -1,4 +1,4 @@
-// An SVG of the page as one that stands alone: styles and colours of the page are written into it.
+// Makes an SVG of the page self-contained: the styles and colours of the page are written into it.
 
 const COPIED = [
   'fill',

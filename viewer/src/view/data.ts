@@ -19,7 +19,7 @@ export interface Algorithm {
   source: string;
   file: string;
   schedules: Packed[];
-  variants?: { setting: string; schedules: Packed[] }[]; // other numbers of segments, or of ranks of a node
+  variants?: { setting: string; schedules: Packed[] }[]; // other segments or ranks per node
 }
 
 export interface PipelineEntry {
@@ -32,18 +32,18 @@ export interface PipelineEntry {
 export interface PageData {
   version: string;
   catalogue: Algorithm[];
-  lang?: 'en' | 'zh'; // asked for
-  open?: string; // where the page opens, as an address says it: "#parallel?story=context"
+  lang?: 'en' | 'zh'; // requested language
+  open?: string; // the opening place, in the form of an address: "#parallel?story=context"
   pipelines: PipelineEntry[];
   pipeline?: Pipeline; // from a file
   pipelineTimes?: PipelineTimes; // from a file
   step?: ModelStep; // from a file
   plan?: ModelPlan; // from a file
   routing?: unknown;
-  schedule?: Schedule; // asked for by name, or from a file
+  schedule?: Schedule; // requested by name, or from a file
   recording?: unknown;
   topology?: Topology;
-  problem?: string; // why there is nothing
+  problem?: string; // why the schedule is missing
 }
 
 export const NO_DATA: PageData = { version: '', catalogue: [], pipelines: [] };
@@ -71,7 +71,7 @@ export function readPageData(text: string | null | undefined): PageData {
     if (data.step !== undefined) page.step = parseStep(data.step);
     if (data.plan !== undefined) page.plan = parseModelPlan(data.plan);
     if (data.routing !== undefined) {
-      routeCounts(data.routing, 0); // refuses what cannot be shown
+      routeCounts(data.routing, 0); // refuses data that cannot be shown
       page.routing = data.routing;
     }
     if (data.topology !== undefined) page.topology = parseTopology(data.topology);
@@ -94,12 +94,12 @@ export function readPageData(text: string | null | undefined): PageData {
   }
 }
 
-// Parts of different sizes are moved by the schedules of the plain form.
+// v-forms are drawn with the schedules of the plain form.
 export function algorithmsOf(data: PageData, collective: string): Algorithm[] {
   return data.catalogue.filter((each) => each.collective === plainForm(collective));
 }
 
-// By its name, with a setting or without: "chain", "chain:segments=4".
+// Finds an algorithm by name, with or without a setting: "chain", "chain:segments=4".
 export function findAlgorithm(
   data: PageData,
   collective: string,
@@ -117,7 +117,7 @@ export function baseName(algorithm: string): string {
 
 const spread = new Map<Algorithm, Algorithm[]>();
 
-// An algorithm with each setting that the page has of it.
+// Returns an algorithm with each setting that the page has.
 export function settingsOf(entry: Algorithm): Algorithm[] {
   let list = spread.get(entry);
   if (!list) {
@@ -130,8 +130,8 @@ export function settingsOf(entry: Algorithm): Algorithm[] {
   return list;
 }
 
-// Returns the algorithm shown under a name: a hierarchy has the ranks of a node in a group, if
-// possible.
+// Returns the algorithm shown under a name. A hierarchical algorithm gets the ranks of a node as
+// its groups, if possible.
 export function algorithmAt(
   data: PageData,
   collective: string,
@@ -148,16 +148,17 @@ interface Ran {
   collective: string;
   algorithm: string;
   size: number;
-  root?: number; // rank of the world; -1: none, or not known
+  root?: number; // rank of the world; -1: none, or unknown
   members?: number[];
 }
 
-// The root's place in the group of the call.
+// Returns the root's index in the group of the call.
 export function rootOf({ root = -1, members }: Ran): number {
   return Math.max(0, members ? members.indexOf(root) : root);
 }
 
-// Is the schedule of an operation in the page? Parts of different sizes are drawn alike, so not those.
+// Returns whether the page has the schedule of an operation. v-forms are drawn with equal parts, so
+// they do not count.
 export function isCarried(data: PageData, op: Ran): boolean {
   const found = findAlgorithm(data, op.collective, op.algorithm);
   return (
@@ -177,7 +178,7 @@ export function rootsOf(algorithm: Algorithm, ranks: number): number[] {
 
 const unpacked = new Map<Packed, Schedule>();
 
-// The nearest that there is, where there is none with just this shape.
+// Returns the schedule with the nearest shape if there is none with exactly this shape.
 export function scheduleOf(algorithm: Algorithm, ranks: number, root: number): Schedule {
   const counts = rankCounts(algorithm);
   const near = counts.includes(ranks)

@@ -1,4 +1,4 @@
-// A looping animation (animated WebP), put together from stills that the browser has encoded.
+// Assembles a looping animation (animated WebP) from stills that the browser has encoded.
 
 const bytesOf = (text: string) => [...text].map((letter) => letter.charCodeAt(0));
 // Little-endian.
@@ -43,12 +43,12 @@ export function film(
     'RIFF',
     bytesOf('WEBP'),
     chunk('VP8X', [2, 0, 0, 0, ...size]),
-    chunk('ANIM', number(0, 6)), // for ever
+    chunk('ANIM', number(0, 6)), // loops forever
     ...frames,
   );
 }
 
-// Draws an SVG that stands alone, and encodes it.
+// Draws a self-contained SVG, and encodes it.
 export async function still(
   svg: string,
   [width, height]: [number, number],

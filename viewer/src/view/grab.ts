@@ -1,19 +1,19 @@
-// Arrows that can be grabbed: what is drawn with data-move follows the pointer until it is let go.
+// Arrows that can be dragged: an element with data-move follows the pointer until it is released.
 
 export interface Grabbed {
   move: number;
-  x: number; // of the pointer, as the picture counts
+  x: number; // of the pointer, in the picture's units
   y: number;
 }
 
 interface Options {
-  width: number; // of the picture, as it counts
+  width: number; // of the picture, in its own units
   height: number;
-  onmove?: (at: Grabbed | undefined) => void; // undefined: let go
+  onmove?: (at: Grabbed | undefined) => void; // undefined: released
   ondrop?: (at: Grabbed) => void;
 }
 
-const SLACK = 6; // pixels that a click may slip
+const SLACK = 6; // pixels that the pointer may move during a click
 
 export function grab(node: SVGSVGElement, given: Options) {
   let options = given;

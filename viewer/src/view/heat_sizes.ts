@@ -8,7 +8,7 @@ import { placeOf, type Layout } from './layout';
 export class HeatSizes {
   private readonly sums: Float64Array; // by cell: row * columns + column
   private readonly starts: Int32Array;
-  private at = -1; // the step that `sums` is of
+  private at = -1; // the step that `sums` describes
 
   constructor(
     private readonly replay: Replay,
@@ -18,7 +18,8 @@ export class HeatSizes {
     this.starts = stepStarts(replay.schedule);
   }
 
-  // By cell, from 0 (nothing) to 1 (all parts of all that share it).
+  // Returns, by cell, a value from 0 (nothing) to 1 (all parts of all ranks and rows that share
+  // it).
   shares(step: number): Float64Array {
     const { schedule } = this.replay;
     const { slots, perColumn, perRow, rows, columns } = this.layout;
@@ -28,7 +29,7 @@ export class HeatSizes {
       const row = Math.trunc(cell / columns);
       const ranks = Math.min(perColumn, schedule.ranks - (cell % columns) * perColumn);
       const own = row + 1 < rows ? perRow : this.layout.allRows - row * perRow;
-      // A row of all_to_all has a slot for each origin, of one or more chunks.
+      // A row of all_to_all has a slot for each origin, with one or more chunks.
       const full = slots === 1 ? own : Math.max(slots, chunksOfRow) * own;
       return sum / (full * ranks);
     });
@@ -52,7 +53,7 @@ export class HeatSizes {
     this.at = step;
   }
 
-  // The places that the moves low..high-1 write, once each.
+  // Returns the places that the moves low..high-1 write, each once.
   private change(low: number, high: number, before: number, after: number): void {
     const { moves, chunks } = this.replay.schedule;
     const seen = new Set<number>();

@@ -1,4 +1,4 @@
-// For an element of a line that scrolls sideways: the line goes to where the current one can be seen.
+// Scrolls a horizontally scrolling line so that its current element is visible.
 export function inView(isHere: () => boolean) {
   return (element: HTMLElement): void => {
     const line = element.parentElement!;

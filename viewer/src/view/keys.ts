@@ -1,4 +1,4 @@
-// The keys of the page.
+// The keyboard shortcuts of the page.
 import { gridOf } from './layout';
 import { player } from './player.svelte';
 import { page } from './state.svelte';
@@ -11,7 +11,7 @@ export interface Actions {
   help: () => void;
 }
 
-// Fields use keys themselves.
+// Input fields handle keys themselves.
 function isField(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && /^(input|select|textarea)$/i.test(target.tagName);
 }
@@ -44,7 +44,7 @@ function tables(): void {
 
 export function onKey(event: KeyboardEvent, actions: Actions): void {
   if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return;
-  // The article is moved by scrolling, as every text.
+  // Keys scroll the article like any text.
   if (page.view.tab === 'article' && !/^[1-9?t]$/.test(event.key)) return;
   const clock = isStory() ? story : player;
   const isButton = event.target instanceof HTMLButtonElement;

@@ -1,16 +1,16 @@
-// The lanes of a time-space diagram as paths: one for all that looks the same, as thousands of elements
-// would be slow.
+// Draws the lanes of a time-space diagram as paths: one path for everything that looks the same,
+// because thousands of elements would be slow.
 import type { Doing, Job } from '../model/activity';
 import { LEVELS, stretches, type Window } from '../model/density';
 
 export interface LanePath {
   doing: Doing;
-  level: number; // 1..LEVELS: how much of the time it does that
+  level: number; // 1..LEVELS: the share of the time
   d: string;
 }
 
-// Above and below the middle of a lane, in parts of its height. A rank may send and receive at once; one
-// that waits does neither, and its lane is as thin as a thread there.
+// Offsets above and below the middle of a lane, in parts of its height. A rank may send and receive
+// at the same time. A waiting rank does neither, and its lane is a thin line there.
 const PLACE: Record<Doing, [number, number]> = {
   ...{ sends: [-0.22, 0], receives: [0, 0.22], adds: [0, 0.22] },
   ...{ waits: [-0.08, 0.08], inside: [-0.16, 0.16] },
@@ -21,7 +21,7 @@ export function lanePaths(
   ranks: number,
   window: Window,
   { left, lane, y }: { left: number; lane: number; y: (rank: number) => number },
-  exact: boolean, // each by itself
+  exact: boolean, // draws each activity separately
 ): LanePath[] {
   const paths = new Map<string, LanePath>();
   const draw = (rank: number, doing: Doing, level: number, begin: number, end: number) => {

@@ -1,7 +1,7 @@
 // Positions on the stage: pure functions of sizes.
 //
-// A column is a rank, a row a chunk (for all_to_all a destination). A cell shows as much as its
-// room permits: digits, strips without digits, or a share.
+// A column is a rank, a row a chunk (for all_to_all a destination). The space of a cell determines
+// its content: digits, strips without digits, or a share.
 import { countsEveryone, originOf, pairSize, plainForm } from '../schedule/collective';
 import type { Schedule } from '../schedule/types';
 
@@ -9,17 +9,17 @@ export type Detail = 'digits' | 'strips' | 'cells' | 'heat';
 
 export interface Grid {
   rows: number;
-  slots: number; // of a strip
+  slots: number; // slots of a strip
 }
 
 export interface Layout extends Grid {
   detail: Detail;
   columns: number;
-  allRows: number; // where several rows or ranks share a cell
+  allRows: number; // if several rows or ranks share a cell
   perRow: number;
   perColumn: number;
-  left: number; // room for the names of rows
-  top: number; // room for the arcs between ranks and their names
+  left: number; // space for the names of rows
+  top: number; // space for the arcs between ranks and their names
   arcs: number; // height of the arcs
   columnWidth: number;
   rowHeight: number;
@@ -42,7 +42,7 @@ export function gridOf(schedule: Schedule): Grid {
   };
 }
 
-// The row of a chunk, and its first slot where slots are origins.
+// Returns the row of a chunk, and its first slot if slots are origins.
 export function placeOf(schedule: Schedule, chunk: number): { row: number; slot: number } {
   if (plainForm(schedule.collective) !== 'all_to_all') return { row: chunk, slot: 0 };
   const pair = Math.trunc(chunk / pairSize(schedule));
@@ -54,7 +54,7 @@ export function rowName(schedule: Schedule, row: number): string {
   return `${plainForm(schedule.collective) === 'all_to_all' ? '→' : 'c'}${row}`;
 }
 
-// The rows that chunks are in: "c4", "c4–c7", "→7 →0".
+// Formats the rows of chunks: "c4", "c4–c7", "→7 →0".
 export function rowsName(schedule: Schedule, first: number, chunks: number): string {
   const rows = new Set<number>();
   for (let chunk = first; chunk < first + chunks && rows.size < gridOf(schedule).rows; chunk++) {
@@ -76,21 +76,21 @@ export function labelOf(schedule: Schedule, row: number, slot: number): number {
   return originOf(schedule, row);
 }
 
-const SLOT = 28; // as wide as need be; where there is room for more:
+const SLOT = 28; // the least useful width; if there is space for more:
 const SLOT_MOST = 52;
-const SINGLE = 48; // where there is one in a strip
-const SEAM = 3; // between rows that are as high as their bytes
+const SINGLE = 48; // if a strip has a single slot
+const SEAM = 3; // between rows whose height shows their bytes
 const LEFT = 44;
-const NAMES = 24; // height of the names of ranks
-const MOST_SINGLE = 256; // ranks or rows; beyond, several share a cell
-const SHARED = 128; // at most so many cells then
-const MOST_SVG = 1100; // cells; beyond, a canvas is quicker
+const NAMES = 24; // height of the rank names
+const MOST_SINGLE = 256; // ranks or rows; with more, several share a cell
+const SHARED = 128; // the most cells in that case
+const MOST_SVG = 1100; // cells; with more, a canvas is faster
 
 function sharing(count: number): number {
   return count <= MOST_SINGLE ? 1 : 2 ** Math.ceil(Math.log2(count / SHARED));
 }
 
-// With `tall`, all rows of a rank together are so high, however many they are: area is bytes.
+// With `tall`, all rows of a rank together have this height: area is bytes.
 export function layout(schedule: Schedule, width: number, tall = 0): Layout {
   const all = gridOf(schedule);
   const perRow = sharing(all.rows);

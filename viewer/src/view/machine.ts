@@ -1,5 +1,6 @@
-// Positions of a machine's devices in its picture: ranks at the bottom in order, each other device
-// higher by its number of links to the nearest rank, above the middle of what it joins.
+// Computes the positions of a machine's devices in its picture: ranks at the bottom in order, and
+// each other device at a height that is its number of links to the nearest rank, above the middle
+// of the devices that it connects.
 import type { Topology } from '../model/topology';
 
 export interface Placed {
@@ -33,7 +34,8 @@ export function place({ devices, links, ranks }: Topology): Placed[] {
     const wanted = new Map(own.map((device) => [device, at === 0 ? 0 : middle(device)]));
     const sorted = at === 0 ? own : [...own].sort((a, b) => wanted.get(a)! - wanted.get(b)!);
     sorted.forEach((device, i) => {
-      // Alone, it stands over what it joins; with others, all keep the same distance.
+      // A single device stands above the devices that it connects; several devices are spaced
+      // evenly.
       const even = (i + 0.5) / sorted.length;
       x[device] = sorted.length === 1 && at > 0 ? wanted.get(device)! : even;
       placed.push({ device, x: x[device]!, level: at });

@@ -1,4 +1,4 @@
-// Nodes with their ranks, the network below them, and the ways between ranks. Pure.
+// Nodes with their ranks, the network below them, and the paths between ranks. Pure.
 
 export interface Point {
   x: number;
@@ -8,18 +8,18 @@ export interface Point {
 export interface NodeGrid {
   nodes: number;
   perNode: number;
-  across: number; // nodes of a line
-  cell: number; // side of a rank
-  box: number; // from a node to the next one
-  tall: number; // from a line of nodes to the next one, the network between them
+  across: number; // nodes per line
+  cell: number; // side of a rank's square
+  box: number; // distance from a node to the next one
+  tall: number; // distance from a line of nodes to the next one, with the network between them
   height: number;
 }
 
 const EDGE = 7; // between the frame of a node and its ranks
 const COLUMNS = 4; // ranks beside each other
 const TRUNK = 13; // from a node down to the network
-const NAME = 14; // above a node, where there are several
-const LEFT = 12; // the network joins its lines there
+const NAME = 14; // height of the name above a node, if there are several
+const LEFT = 12; // margin in which the network joins its lines
 
 export function nodeGrid(nodes: number, perNode: number, width: number): NodeGrid {
   const across = Math.min(nodes, width < 600 ? 4 : 8);
@@ -41,7 +41,7 @@ export function nodeFrame(g: NodeGrid, node: number) {
   };
 }
 
-// The middle of a rank.
+// Returns the middle of a rank.
 export function rankPoint(g: NodeGrid, rank: number): Point {
   const frame = nodeFrame(g, Math.trunc(rank / g.perNode));
   const at = rank % g.perNode;
@@ -57,7 +57,8 @@ export function port(g: NodeGrid, node: number): Point {
   return { x: frame.x + frame.width / 2, y: frame.y + frame.height + TRUNK };
 }
 
-// The network: a line below each line of nodes, those joined at the left, and a stub for each node.
+// Returns the network: a line below each line of nodes, a connection between these lines on the
+// left, and a stub for each node.
 export function network(g: NodeGrid): string {
   const lines = Math.ceil(g.nodes / g.across);
   let path = '';
@@ -85,7 +86,8 @@ export function pieceOf({ cell }: NodeGrid): number {
   return Math.max(5, Math.min(10, 0.26 * cell));
 }
 
-// From rank to rank: across the node, or between its ranks and down to the network, and up again.
+// Returns the path from rank to rank: across the node, or between its ranks down to the network,
+// and up again.
 export function way(g: NodeGrid, from: number, to: number): Point[] {
   const [a, b] = [doorOf(g, from), doorOf(g, to)];
   const [home, away] = [Math.trunc(from / g.perNode), Math.trunc(to / g.perNode)];
@@ -96,7 +98,8 @@ export function way(g: NodeGrid, from: number, to: number): Point[] {
   return [a, ...exit(g, a, down), down, ...turn, up, ...exit(g, b, up).reverse(), b];
 }
 
-// To another line of the same node: through the gaps between ranks, around their numbers.
+// The path to another line of the same node goes through the gaps between ranks, around their
+// numbers.
 function across(g: NodeGrid, from: number, to: number): Point[] {
   const [a, b, middle] = [doorOf(g, from), doorOf(g, to), rankPoint(g, from)];
   const side = b.x < a.x ? -1 : 1;
@@ -115,7 +118,8 @@ function across(g: NodeGrid, from: number, to: number): Point[] {
   ];
 }
 
-// From a rank to where its node meets the network, through the gaps between ranks.
+// Returns the path from a rank to its node's attachment to the network, through the gaps between
+// ranks.
 function exit(g: NodeGrid, { x, y }: Point, { x: middle, y: below }: Point): Point[] {
   const gap = x + Math.sign(middle - x) * (g.cell / 2);
   const floor = below - TRUNK - EDGE / 2;
@@ -126,7 +130,7 @@ function exit(g: NodeGrid, { x, y }: Point, { x: middle, y: below }: Point): Poi
   ];
 }
 
-// A point of a way, `part` of its length along.
+// Returns the point of a path at `part` of its length.
 export function along(points: Point[], part: number): Point {
   const lengths = points.slice(1).map((p, i) => Math.hypot(p.x - points[i]!.x, p.y - points[i]!.y));
   let left = part * lengths.reduce((sum, each) => sum + each, 0);

@@ -1,4 +1,5 @@
-// The arguments of the pictures of stories, and the settings of a story as the shape that its picture shows.
+// The arguments of the pictures of stories, and the settings of a story in the form that its
+// picture uses.
 import type { Network } from '../model/cost';
 import type { Plan } from '../stories/beat';
 import { METHODS, type ContextShape } from '../stories/context';
@@ -10,9 +11,10 @@ import type { TextKey } from '../text/texts';
 import { costOf } from './collective';
 import { t } from './t.svelte';
 
-export type Values = Record<string, number>; // of the fields, by key
+export type Values = Record<string, number>; // values of the fields, by key
 
-// The arguments of every picture. It draws into an SVG of this size, at this time of the story's clock.
+// The arguments of every picture: it draws into an SVG of this size, at this time of the story's
+// clock.
 export interface PictureProps {
   values: Values;
   plans: Plan[];
@@ -40,7 +42,7 @@ export const overlapShape = (v: Values): OverlapShape => ({
   ...{ ranks: v.ranks!, billions: v.billions!, tokens: v.tokens!, buckets: v.buckets! },
 });
 
-// The jobs of a step of data parallelism on a network.
+// Returns the jobs of a step of data parallelism on a network.
 export function jobsOf(shape: DataShape, network: Network) {
   const bucket = (2e9 * shape.billions) / BUCKETS;
   return timeline(shape, (name) => costOf(name, shape.ranks, bucket, network).us);

@@ -1,4 +1,4 @@
-// The pipelines that the page carries, played with the times of the field: forward 1, backward 2.
+// The pipelines of the page, played with the usual times: forward 1, backward 2.
 import { unpackPipeline } from '../pipeline/parse';
 import { play, type Played } from '../pipeline/play';
 import { costsOf, type Pipeline } from '../pipeline/types';
@@ -20,7 +20,7 @@ export function playedOf(
   if (!packed) return undefined;
   const plain = unpackPipeline(name, packed);
   const costs = costsOf(plain, { forward: 1, input: 1, weight: 1, transfer: 0 });
-  // A stage holds its share of what the rank holds of a microbatch.
+  // A stage holds its share of the rank's memory per microbatch.
   const pipeline = { ...plain, costs, activationBytes: costs.forward, keptBytes: costs.forward };
   return { pipeline, played: play(pipeline) };
 }

@@ -1,16 +1,16 @@
-// Plays the steps. Where it is, is a number, and the picture a function of it: going back costs
-// nothing.
+// Plays the steps. Its position is a number, and the picture is a function of this number, so going
+// back costs nothing.
 import { lengthOf } from './clock';
 import { page } from './state.svelte';
 
-const STEP_MS = 1100; // of a step of mean length
-const LAND = 1; // a piece has arrived
+const STEP_MS = 1100; // duration of a step of mean length
+const LAND = 1; // the fraction at which a piece has arrived
 
 class Player {
   playing = $state(false);
   speed = $state(1);
-  fraction = $state(0); // of the step at hand
-  private until = -1; // plays up to here; -1: to the end
+  fraction = $state(0); // progress of the current step
+  private until = -1; // the step at which it stops; -1: the end
   private frame = 0;
   private before = 0;
 
@@ -27,7 +27,7 @@ class Player {
     page.view.step = Math.max(0, Math.min(this.steps, step));
   }
 
-  // Animates one step, unless motion is not wanted.
+  // Animates one step, except with reduced motion.
   forward(): void {
     if (this.playing && this.until >= 0) this.finishStep();
     if (page.view.step >= this.steps) return;
@@ -91,7 +91,7 @@ class Player {
     this.frame = requestAnimationFrame((time) => this.tick(time));
   }
 
-  private waited = 0; // without motion: how long the step has been shown
+  private waited = 0; // with reduced motion: how long the step has been shown
 }
 
 export const player = new Player();

@@ -7,10 +7,10 @@ import { chunksOf, countsOf } from './scene';
 
 export interface Flight {
   from: number; // rank
-  row: number; // where it is drawn before
+  row: number; // the row in which it is drawn before
   slot: number;
   to: number;
-  target: number; // the row where it is drawn afterwards
+  target: number; // the row in which it is drawn afterwards
 }
 
 export function flightsOf(replay: Replay): Flight[] {
@@ -18,7 +18,7 @@ export function flightsOf(replay: Replay): Flight[] {
   const { rows, slots } = gridOf(schedule);
   const { ranks, steps } = schedule;
   const all = Array.from({ length: ranks }, (_, rank) => rank);
-  // Blocks are drawn on their rank in the row of the other one.
+  // A block is drawn on its rank, in the row of the other rank.
   if (plainForm(schedule.collective) === 'all_to_all') {
     return all.flatMap((to) => all.map((from) => ({ from, row: to, slot: 0, to, target: from })));
   }

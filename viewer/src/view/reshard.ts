@@ -1,8 +1,8 @@
 // Places the blocks of a reshard: two grids, side by side or one above the other.
 import type { Cell, Grid } from '../stories/reshard';
 
-const TOP = 46; // of a grid: its layout, and the columns' ranges
-const LEFT = 68; // the rows' ranges
+const TOP = 46; // space above a grid for its layout and the columns' ranges
+const LEFT = 68; // space for the rows' ranges
 const GAP = 2;
 
 export function reshardFrame({ rows, columns }: Grid, width: number) {
@@ -15,7 +15,7 @@ export function reshardFrame({ rows, columns }: Grid, width: number) {
     { x: 0, y: TOP },
     isNarrow ? { x: 0, y: TOP + side + 10 } : { x: room + 48, y: TOP },
   ];
-  // The place of a rank's block: the ranks that have a cell share its width.
+  // Returns the place of a rank's block: ranks that have the same cell share its width.
   const box = (which: number, cell: Cell, rank: number) => {
     const ranks = which === 0 ? cell.held : cell.wanted;
     const place = sides[which]!;

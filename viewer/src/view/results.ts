@@ -1,4 +1,4 @@
-// A rank's final contents, by name.
+// Describes the final contents of a rank by name.
 import { needsOutput, plainForm } from '../schedule/collective';
 import type { Replay } from '../replay/replay';
 import type { TextKey } from '../text/texts';
@@ -10,7 +10,7 @@ const NAMES: Record<string, TextKey> = {
   ...{ scan: 'got_scan', exclusive_scan: 'got_scan' },
 };
 
-// undefined: it is to have nothing, or something of it is missing.
+// undefined: the rank gets no result, or a part of it is missing.
 export function resultOf(replay: Replay, rank: number): TextKey | undefined {
   const { schedule } = replay;
   let needed = 0;

@@ -3,17 +3,17 @@ import { gridOf } from './layout';
 import { childrenOf, depthsOf, type Tree } from './trees';
 import type { Schedule } from '../schedule/types';
 
-// The card of a rank: strips of some rows below each other.
+// The card of a rank, with rows of strips below each other.
 export interface Card {
   rank: number;
-  x: number; // of its upper left corner
+  x: number; // left edge
   y: number;
   rows: number[];
 }
 
 export interface Round {
   cards: Card[];
-  edges: [Card, Card][]; // of trees
+  edges: [Card, Card][]; // the edges of trees
   cardOf: (rank: number, row: number) => Card | undefined;
   slotWidth: number;
   rowHeight: number;
@@ -23,12 +23,12 @@ export interface Round {
   height: number;
 }
 
-export const HEAD = 20; // of a card: the name of its rank
+export const HEAD = 20; // height of a card's head: the name of its rank
 const GAP = 16;
-const APART = 30; // room between cards of a ring, for their arrows
+const APART = 30; // space between cards of a ring, for their arrows
 const MOST_WIDE = 132;
-const MOST_HIGH = 600; // of trees, where their strips can be so flat
-const ARROW = 38; // room for one between two levels
+const MOST_HIGH = 600; // the most height of a tree, if its strips can be flat enough
+const ARROW = 38; // space for an arrow between two levels
 
 function sizes(slots: number, rows: number, room: number, high: number) {
   const widest = slots === 1 ? 52 : 26;
@@ -46,8 +46,8 @@ function finder(cards: Card[]): Round['cardOf'] {
 
 const WARPS = [0, 0.1, 0.2, 0.3, -0.1, -0.2, -0.3];
 
-// As flat an ellipse as the room asks for, and as high as keeps neighbours apart; they gather above and
-// below, or at the sides, where that makes it flatter.
+// An ellipse as flat as the available space, and high enough to keep neighbours apart. The cards
+// gather above and below, or at the sides, if that makes the ellipse flatter.
 export function ring(schedule: Schedule, width: number): Round {
   const { rows, slots } = gridOf(schedule);
   const { ranks } = schedule;
@@ -90,8 +90,8 @@ export function ring(schedule: Schedule, width: number): Round {
   };
 }
 
-// Leaves side by side, parents above the middle of their children; two trees beside each other, or
-// where there is little room below each other.
+// Leaves are side by side, parents above the middle of their children. Two trees are side by side
+// or, if there is little space, one below the other.
 export function trees(schedule: Schedule, list: Tree[], width: number): Round {
   const { slots } = gridOf(schedule);
   const plans = list.map(({ parent, rows }) => {

@@ -9,9 +9,9 @@ import { gridOf, placeOf } from './layout';
 export interface Strip {
   rank: number;
   row: number;
-  counts: Uint8Array; // by slot: how often it is in
-  whole: boolean; // all that the rank must have in the end
-  missing: boolean; // the schedule is over, and it is not whole
+  counts: Uint8Array; // by slot: how many times the part is included
+  whole: boolean; // everything that the rank must have at the end
+  missing: boolean; // the schedule has ended, and the result is not complete
   sends: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface Piece {
   reduces: boolean;
 }
 
-// The chunks of a row: one, or for all_to_all those of every origin.
+// Returns the chunks of a row: one, or for all_to_all those of every origin.
 export function chunksOf(schedule: Schedule, row: number): number[] {
   if (plainForm(schedule.collective) !== 'all_to_all') return [row];
   const parts = pairSize(schedule);
@@ -44,7 +44,7 @@ export function countsOf(replay: Replay, rank: number, row: number, step: number
   if (plainForm(schedule.collective) !== 'all_to_all') {
     return replay.countsAt(rank, row, step) ?? new Uint8Array(slots);
   }
-  // A slot is filled when all parts of its origin are there.
+  // A slot is filled when all parts of its origin are present.
   const counts = new Uint8Array(slots).fill(255);
   for (const chunk of chunksOf(schedule, row)) {
     const { slot } = placeOf(schedule, chunk);
@@ -124,7 +124,7 @@ export function progress(replay: Replay, step: number): { done: number; needed: 
   return { done, needed };
 }
 
-// Do all moves of a step go to the neighbour on one side, around the end?
+// Returns whether all moves of a step go to the neighbour on one side, including around the end.
 export function isRingStep(ranks: number, pieces: Piece[]): boolean {
   if (ranks < 3 || pieces.length === 0) return false;
   const distance = (pieces[0]!.to - pieces[0]!.from + ranks) % ranks;
@@ -134,7 +134,7 @@ export function isRingStep(ranks: number, pieces: Piece[]): boolean {
   );
 }
 
-// The places (rank, row) that findings of a step, or of the end, are about.
+// Returns the places (rank, row) of the findings of a step, or of the end.
 export function blamed(schedule: Schedule, findings: Finding[], step: number): Set<string> {
   const at = step >= schedule.steps ? -1 : step;
   return new Set(
@@ -144,7 +144,7 @@ export function blamed(schedule: Schedule, findings: Finding[], step: number): S
   );
 }
 
-// The hops of one chunk, in order.
+// Returns the hops of one chunk, in order.
 export function trail(schedule: Schedule, row: number) {
   const chunks = new Set(chunksOf(schedule, row));
   const { moves } = schedule;

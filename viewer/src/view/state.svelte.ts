@@ -1,4 +1,4 @@
-// The one state of the page. Everything else follows from it and from the data.
+// The state of the page. Everything else is derived from it and from the data.
 import { timing, type Network, type Timing } from '../model/cost';
 import { fitRecording, type Fitted } from '../model/fit';
 import { mainOperation, summarize, type OpSummary } from '../model/operations';
@@ -31,37 +31,37 @@ import {
 } from './data';
 import { DEFAULTS, fromHash, parseEdits, RECORDED, toHash, type ViewState } from './url';
 
-const MOST_BYTES = 64_000_000; // of a file, as of `unisono view`
+const MOST_BYTES = 64_000_000; // the limit of a file, as in `unisono view`
 const MOST_TIMED = 60_000; // moves
-const MOST_RANKS = 16; // of the catalogue in the page
+const MOST_RANKS = 16; // ranks of catalogue schedules in the page
 
 class Page {
   data: PageData = $state.raw(NO_DATA);
   view: ViewState = $state({ ...DEFAULTS });
   dropped: Schedule | undefined = $state.raw();
   recording: unknown = $state.raw();
-  routing: unknown = $state.raw(); // counts for the story of MoE; undefined: a toy router
-  topology: Topology | undefined = $state.raw(); // of Traffic; undefined: plain nodes
+  routing: unknown = $state.raw(); // counts for the story of experts; undefined: a toy router
+  topology: Topology | undefined = $state.raw(); // the machine of Traffic; undefined: plain nodes
   pipeline: Pipeline | undefined = $state.raw(); // from a file
-  pipelineTimes: PipelineTimes | undefined = $state.raw(); // of a run of that pipeline
-  step: ModelStep | undefined = $state.raw(); // of a model, from a file
-  plan: ModelPlan | undefined = $state.raw(); // of a model, from a file
+  pipelineTimes: PipelineTimes | undefined = $state.raw(); // times of a run of that pipeline
+  step: ModelStep | undefined = $state.raw(); // a model's step, from a file
+  plan: ModelPlan | undefined = $state.raw(); // a model's plan, from a file
   systemDark = $state(false);
-  opened: string[] = $state.raw([]); // names of files
+  opened: string[] = $state.raw([]); // names of opened files
   message = $state(''); // about a file that could not be read
 
-  // The file that was open where the link was made, and is not here.
+  // The file that was open when the link was made, if it is not open here.
   missing: string = $derived(this.opened.includes(this.view.file) ? '' : this.view.file);
   theme: 'light' | 'dark' = $derived(
     this.view.theme === 'auto' ? (this.systemDark ? 'dark' : 'light') : this.view.theme,
   );
 
-  // The schedule before edits.
+  // The schedule before the edits.
   original: Schedule | undefined = $derived.by(() => {
     const { collective, algorithm, ranks, root, perNode, op } = this.view;
     const given = this.dropped ?? this.data.schedule;
     if (given && (algorithm === '' || isShape(given, this.view))) return given;
-    // A recorded operation is shown as it ran.
+    // A recorded operation is shown without edits.
     const found =
       op === '' && root === 0
         ? algorithmAt(this.data, collective, algorithm, ranks, perNode)
@@ -86,7 +86,7 @@ class Page {
     ...{ alphaUs: this.view.alphaUs, gbPerS: this.view.gbPerS },
     reduceGbPerS: this.view.reduceGbPerS,
   });
-  // When messages go on this network; undefined: there are too many.
+  // The times of messages on this network; undefined: there are too many.
   times: Timing | undefined = $derived(
     this.schedule && this.schedule.moves.count <= MOST_TIMED
       ? timing(this.schedule, this.view.bytes, this.network)
@@ -103,7 +103,7 @@ class Page {
     }
   });
   ops: OpSummary[] = $derived(this.run.recording ? summarize(this.run.recording) : []);
-  // The chosen one, if the schedule that is shown is what ran it.
+  // The selected operation, if it ran the displayed schedule.
   chosenOp: OpSummary | undefined = $derived.by(() => {
     const op = this.view.op && this.ops.find((each) => each.label === this.view.op);
     const schedule = this.schedule;
@@ -111,7 +111,7 @@ class Page {
       op && schedule && op.collective === schedule.collective && op.size === schedule.ranks;
     return isShown && op.algorithm === schedule.algorithm ? op : undefined;
   });
-  // The main operation of a recording, with which other views begin.
+  // The main operation of a recording, which other views open first.
   private ran: Partial<ViewState> = $derived.by(() => {
     const main = mainOperation(this.ops, (op) => isCarried(this.data, op));
     if (main) {
@@ -130,10 +130,10 @@ class Page {
   recorded: RecordedClock | undefined = $derived.by(() => {
     if (!this.schedule || !this.run.recording) return undefined;
     const clock = recordedClock(this.schedule, this.run.recording, this.ops, this.view.op);
-    // The times of another operation would be wrong for the one that is chosen.
+    // The times of another operation would be wrong for the selected one.
     return this.chosenOp && clock?.label !== this.chosenOp.label ? undefined : clock;
   });
-  // The clock of the stage; undefined: all steps are alike.
+  // The clock of the stage; undefined: all steps have the same length.
   clock: Clock | undefined = $derived.by(() => {
     if (this.view.base === 'recorded') return this.recorded;
     const model = this.view.base === 'model' && this.schedule && this.times;
@@ -154,14 +154,15 @@ class Page {
     return placesOf(this.run.recording!, op, this.scheduleFor(op));
   }
 
-  // By operation: the step of the schedule in which a message is sent, not the one in which it is used.
+  // By operation: the step of the schedule in which a message is sent, not the step in which it is
+  // used.
   private steps: Map<string, (message: RecordedMessage) => number> = $derived.by(() => {
     void this.run.recording;
     return new Map();
   });
   stepOf(message: Omit<RecordedMessage, 'end'> & { end?: number }): number {
     const { op, end } = message;
-    if (end === undefined) return message.step; // it was never used
+    if (end === undefined) return message.step; // the message was never used
     let found = this.steps.get(op);
     if (!found) {
       found = this.stepsOf(op);
@@ -181,7 +182,7 @@ class Page {
     return (m) => planned(index(m));
   }
 
-  // The recorded machine, as far as the model can describe it.
+  // The network of the recorded machine, as far as the model can describe it.
   fitted: Fitted | undefined = $derived(
     this.run.recording && fitRecording(this.run.recording, this.ops, (op) => this.scheduleFor(op)),
   );
@@ -195,7 +196,7 @@ class Page {
     return this.scheduleFor(op) !== undefined;
   }
 
-  // A recorded operation on another view, at the step where it is stuck.
+  // Opens another view for a recorded operation, at the step where it is stuck.
   show(op: OpSummary, tab: 'steps' | 'time'): void {
     const { collective, algorithm, size: ranks, label } = op;
     Object.assign(this.view, {
@@ -206,7 +207,7 @@ class Page {
     this.view.base = this.recorded ? 'recorded' : 'step';
   }
 
-  // Another change to the schedule: "12x" drops move 12, "12t3" sends it to rank 3.
+  // Adds an edit of the schedule: "12x" drops move 12, "12t3" sends it to rank 3.
   change(edit: string): void {
     const { edits } = this.view;
     this.view.edits = edits === '' ? edit : `${edits}.${edit}`;
@@ -226,7 +227,8 @@ class Page {
     this.view = fromHash(hash || (this.data.open ?? ''), this.defaults());
   }
 
-  // A page that was written for one schedule opens there; beside a recording it is the one that ran.
+  // A page that was written for one schedule opens it; with a recording, it opens the recorded
+  // schedule.
   defaults(): ViewState {
     return { ...this.ownDefaults(), lang: this.data.lang ?? browserLanguage() };
   }
@@ -259,7 +261,7 @@ class Page {
     else this.open(file.name, await file.text());
   }
 
-  // Shows a file that was dropped on the page, or says why not.
+  // Shows a file that was dropped on the page, or reports why it cannot.
   open(name: string, text: string): void {
     this.message = '';
     try {
@@ -295,7 +297,7 @@ class Page {
       this.topology = parseTopology(document);
       this.view.tab = 'traffic';
     } else if (isObject(document) && isRouting(document)) {
-      routeCounts(document, 0); // refuses what cannot be shown
+      routeCounts(document, 0); // refuses data that cannot be shown
       this.routing = document;
       this.view.tab = 'moe';
     } else if (isObject(document) && isRecording(document)) {
@@ -315,7 +317,7 @@ class Page {
   }
 }
 
-// The language among those that there are that the reader's browser asks for.
+// Returns the available language that the reader's browser prefers.
 function browserLanguage(): ViewState['lang'] {
   return /^zh\b/i.test(navigator.language) ? 'zh' : 'en';
 }

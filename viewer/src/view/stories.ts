@@ -1,4 +1,4 @@
-// The drawn stories as data: what can be set, the beats with their words, and which picture shows them.
+// The drawn stories as data: their settings, the beats with their texts, and their pictures.
 import type { Component } from 'svelte';
 import type { Network } from '../model/cost';
 import { bytesText, timeText } from '../model/units';
@@ -67,14 +67,14 @@ export interface Field {
   name: TextKey;
   choices: readonly number[];
   first: number;
-  text?: (value: number) => string; // of a choice
+  text?: (value: number) => string; // the text of a choice
   isSwitch?: boolean; // 0 or 1
 }
 
 export interface Story {
   name: StoryName;
   fields: Field[];
-  link?: number; // of LINKS, where it opens; undefined: its times are not those of a link
+  link?: number; // initial index in LINKS; undefined: its times do not depend on a link
   plans: (values: Values) => Plan[];
   words: (plan: Plan, values: Values, network: Network) => { name: string; words: string };
   picture: Component<PictureProps>;
@@ -84,7 +84,8 @@ export interface Story {
   table?: (values: Values) => { title: string; columns: string[]; rows: (string | number)[][] };
 }
 
-// NVLink of an H100: its data sheet says 450 each way, and NCCL reaches 328, as the planner's machines have it.
+// NVLink of an H100: the data sheet says 450 each way, and NCCL reaches 328, as in the planner's
+// machines.
 export const LINKS: Network[] = [
   { alphaUs: 5, gbPerS: 12.5 },
   { alphaUs: 5, gbPerS: 50 },

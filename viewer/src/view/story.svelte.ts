@@ -1,18 +1,18 @@
-// The clock of a drawn story. Where it is, is a number, and the picture a function of it: going back
-// costs nothing.
+// The clock of a drawn story. Its position is a number, and the picture is a function of this
+// number, so going back costs nothing.
 
 class Story {
   time = $state(0);
   playing = $state(false);
   speed = $state(1);
   length = $state(1); // in the story's own unit
-  stops: number[] = $state.raw([0, 1]); // where a step ends, in order
+  stops: number[] = $state.raw([0, 1]); // the ends of the steps, in order
   private perSecond = 1;
   private until = 1;
   private frame = 0;
   private before = 0;
 
-  // Takes the clock for a story that lasts `seconds`, where it begins at `at`.
+  // Starts the clock for a story that lasts `seconds`, at the position `at`.
   begin(length: number, stops: number[], seconds: number, at: number): void {
     this.stop();
     this.length = length;
@@ -21,7 +21,7 @@ class Story {
     this.time = Math.max(0, Math.min(length, at));
   }
 
-  // The number of steps done, including the current one.
+  // Returns the number of steps that were played, including the current one.
   get done(): number {
     return Math.max(
       0,
@@ -29,7 +29,7 @@ class Story {
     );
   }
 
-  // The step that goes on, or that has just ended.
+  // Returns the current step, or the step that has just ended.
   get beat(): number {
     return Math.max(0, this.done - 1);
   }
@@ -60,7 +60,7 @@ class Story {
     this.start(this.length);
   }
 
-  // If motion is welcome, a story starts by itself.
+  // A story starts by itself, except with reduced motion.
   greet(): void {
     if (this.time === 0 && !this.calm()) this.forward();
   }
@@ -89,7 +89,7 @@ class Story {
     this.frame = requestAnimationFrame((now) => this.tick(now));
   }
 
-  private waited = 0; // without motion: time that has passed since the last stop
+  private waited = 0; // with reduced motion: the time since the last stop
 
   private tick(now: number): void {
     const part = ((now - this.before) / 1000) * this.perSecond * this.speed;

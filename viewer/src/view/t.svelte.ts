@@ -1,4 +1,4 @@
-// The text of a key in the language of the page.
+// Returns the text of a key in the language of the page.
 import { text, type TextKey } from '../text/texts';
 import { page } from './state.svelte';
 

@@ -1,16 +1,17 @@
-// The trees that a schedule's chunks go through: one, or two that share the chunks. Pure.
+// The trees through which a schedule's chunks pass: one, or two that share the chunks. Pure.
 import { gridOf, placeOf } from './layout';
 import { isRooted, plainForm } from '../schedule/collective';
 import type { Schedule } from '../schedule/types';
 
 export interface Tree {
   parent: number[]; // by rank; -1: the root
-  rows: number[]; // of the stage, whose chunks go through it
+  rows: number[]; // rows of the stage whose chunks pass through this tree
 }
 
 const MOST_TREES = 2;
 
-// By chunk and rank: from whom it gets the chunk, or for a reduce to whom it gives its sum; -1: nobody.
+// By chunk and rank: the rank from which it gets the chunk, or for a reduce the rank to which it
+// sends its sum; -1: none.
 function parentsOf(schedule: Schedule): Int32Array[] {
   const { chunks, ranks, moves } = schedule;
   const isUp =
@@ -38,14 +39,15 @@ export function depthsOf(parent: ArrayLike<number>): number[] | undefined {
   for (let rank = 0; rank < parent.length; rank++) {
     let depth = 0;
     for (let at = rank; parent[at]! >= 0; at = parent[at]!) {
-      if (++depth >= parent.length) return undefined; // a circle
+      if (++depth >= parent.length) return undefined; // a cycle
     }
     depths.push(depth);
   }
   return depths;
 }
 
-// Empty: its chunks do not go through one tree or two. A chain is one in which nobody has two children.
+// Empty: the chunks do not pass through one or two trees. A chain is a tree in which no rank has
+// two children.
 export function treesOf(schedule: Schedule): Tree[] {
   if (schedule.ranks < 3 || plainForm(schedule.collective) === 'all_to_all') return [];
   const groups: { parent: Int32Array; rows: Set<number> }[] = [];
@@ -75,7 +77,8 @@ export function treesOf(schedule: Schedule): Tree[] {
   return groups.map(({ parent, rows }) => ({ parent: [...parent], rows: [...rows] }));
 }
 
-// By rank: its children, the one with the longest way below it first, as it is served first.
+// Returns the children of each rank, in the order in which they are served: the child with the
+// longest path below it first.
 export function childrenOf(parent: number[]): number[][] {
   const children: number[][] = parent.map(() => []);
   parent.forEach((of, rank) => {

@@ -1,4 +1,5 @@
-// The state of the view as the hash of the address, and back: a link shows what its writer saw.
+// Converts the state of the view to the hash of the address and back, so that a link shows the same
+// view.
 
 export const TABS = [
   'article',
@@ -17,9 +18,9 @@ export const TABS = [
 ] as const;
 export type Tab = (typeof TABS)[number];
 
-// The views behind `parallel`, which leads to the others. The recorded run, and below it the
-// prediction.
+// The recorded run, and below it the prediction.
 export const RECORDED = ['measured', 'predicted'] as const;
+// The views that `parallel` links to.
 export const PARALLEL_TABS: readonly Tab[] = [
   'parallel',
   'pipeline',
@@ -45,7 +46,7 @@ export const STORIES = [
 ] as const;
 export type StoryName = (typeof STORIES)[number];
 
-// The length of a step on the stage: all alike, as the model predicts, or as recorded.
+// The length of a step on the stage: equal, as the model predicts, or as recorded.
 export const TIME_BASES = ['step', 'model', 'recorded'] as const;
 export type TimeBase = (typeof TIME_BASES)[number];
 
@@ -66,33 +67,33 @@ export interface ViewState {
   theme: 'auto' | 'light' | 'dark';
   alphaUs: number;
   gbPerS: number;
-  reduceGbPerS: number; // 0: adding up costs nothing
+  reduceGbPerS: number; // 0: reduction takes no time
   base: TimeBase;
-  zoom: number; // of time-space diagrams
-  from: number; // their left edge, in thousandths of the whole
-  file: string; // name of the file that was open; the address cannot hold what is in it
+  zoom: number; // zoom of time-space diagrams
+  from: number; // left edge of time-space diagrams, in thousandths of the whole
+  file: string; // name of the opened file; the address cannot contain the file itself
   edits: string; // "12x" drops move 12, "12t3" sends it to rank 3; separated by dots
   follow: number; // chunk, -1: none
   compare: string[]; // algorithms beside the first one
-  perNode: number; // ranks of a node
-  clock: number; // of Compare, in thousandths of the slowest one's time
+  perNode: number; // ranks per node
+  clock: number; // clock of Compare, in thousandths of the slowest algorithm's time
   only: number; // the step that Traffic shows, counted from 1; 0: all
-  op: string; // the operation of a recording that is chosen, such as "world #17"
-  find: string; // words that listed operations have
-  sort: string; // the column that they are in the order of; "-" behind it: the largest first
-  stuck: number; // 1: only those that are not complete
+  op: string; // the selected operation of a recording, such as "world #17"
+  find: string; // words that the listed operations must contain
+  sort: string; // the column by which the list is sorted; with "-" after it: the largest first
+  stuck: number; // 1: lists only incomplete operations
   moe: string; // the settings of the stories, as numbers between dots
   layer: string;
-  worked: string; // the worked example and the places of its sliders
+  worked: string; // the worked example and its slider positions
   story: StoryName;
-  set: string; // of the story
-  beat: number; // where its clock stands
-  chapter: string; // of the article; "": its beginning
-  link: number; // which of the links of stories; -1: the story's own
-  pipes: string[]; // pipeline schedules; "own": from a file; those of RECORDED: of a run
+  set: string; // the settings of the story
+  beat: number; // position of the story's clock
+  chapter: string; // chapter of the article; "": its beginning
+  link: number; // index of the link in stories; -1: the story's own
+  pipes: string[]; // pipeline schedules; "own": from a file; those of RECORDED: from a run
   pipe: string; // shape, costs in per cent, slow stage (0: none), capacity
   cuts: string; // edits of the first pipeline: "2.5x,0.1s"
-  bare: number; // 1: without the head of the page, for a frame in another one
+  bare: number; // 1: without the head of the page, for a frame in another page
 }
 
 export const DEFAULTS: ViewState = {
@@ -162,7 +163,7 @@ export function toHash(state: ViewState, defaults: ViewState = DEFAULTS): string
   return `#${state.tab}${pairs.length > 0 ? `?${pairs.join('&')}` : ''}`;
 }
 
-// Invalid values stay as in `defaults`: a link may come from anywhere.
+// Invalid values are replaced by `defaults`, because a link may come from anywhere.
 export function fromHash(hash: string, defaults: ViewState = DEFAULTS): ViewState {
   const state: ViewState = { ...defaults };
   const [tab, query] = hash.replace(/^#/, '').split('?');
@@ -267,7 +268,8 @@ export function parseEdits(edits: string): { move: number; drop: boolean; to: nu
     }));
 }
 
-// The settings of a story; what is missing or not among `allowed` is as in `defaults`.
+// Reads the settings of a story; a value that is missing or not in `allowed` is replaced by
+// `defaults`.
 export function parseSettings(text: string, defaults: string, allowed: number[][]): number[] {
   const fallback = defaults.split('.').map(Number);
   const given = text.split('.').map(Number);

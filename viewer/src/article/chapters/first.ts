@@ -1,4 +1,4 @@
-// Chapters 1 to 5: messages, collectives, and what they cost.
+// Chapters 1 to 5: messages, collectives, and their cost.
 import { costs, chainUs } from '../../model/formulas';
 import { bytesText, timeText } from '../../model/units';
 import { check } from '../../replay/check';

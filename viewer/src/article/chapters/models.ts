@@ -16,14 +16,14 @@ const first = (name: 'data' | 'tensor' | 'context' | 'ulysses') => firstValues(s
 const RANKS: Dial = {
   ...{ key: 'ranks', name: ['Ranks n', 'rank 数 n'], choices: [2, 4, 8], first: 4 },
 };
-// Settings that a chapter does not let readers drag.
+// Settings that the reader cannot change in a chapter.
 const fixed = (values: Record<string, number>, ...dialled: string[]): Dial[] =>
   Object.entries(values)
     .filter(([key]) => !dialled.includes(key))
     .map(([key, value]) => ({ key, name: [key, key] as const, choices: [value], first: value }));
 const gb = (bytes: number) => `${Math.round(bytes / 1e8) / 10} GB`;
 const GPT_ALPHA_US = 3;
-// A number of the calculation with GPT-3's layer; the figures do not use it.
+// A number from the calculation of GPT-3's layer; the figures do not use it.
 const gpt = (key: string, name: Dial['name'], choices: number[], first: number): Dial => ({
   ...{ key: `gpt_${key}`, name, choices, first },
 });
@@ -141,7 +141,7 @@ export const MODELS: Chapter[] = [
         options: ['1', '1.5', '3'],
         right: 1,
         answer: () => {
-          // An all_reduce moves what a reduce_scatter and an all_gather move.
+          // An all_reduce moves as much as a reduce_scatter and an all_gather.
           const halves = (stage: 0 | 3) =>
             dataPlans({ ...dataShape(first('data')), stage })
               .flatMap(({ comms }) => comms ?? [])
