@@ -13,9 +13,9 @@ namespace {
 struct NamedAxis {
   std::string_view name;
   int ModelLayout::* size;
-  bool is_of_experts = false;  // such axes do not multiply the ranks
+  bool is_of_experts = false;  // expert axes do not add ranks
 };
-// The slowest first.
+// The slowest-varying axis comes first.
 constexpr auto kAxes = std::to_array<NamedAxis>({{"pp", &ModelLayout::pp},
                                                  {"dp", &ModelLayout::dp},
                                                  {"fsdp", &ModelLayout::fsdp},
@@ -117,7 +117,7 @@ std::vector<int> ModelLayout::stage(int index) const {
 }
 
 std::string ModelLayout::text() const {
-  // The ranks as the layout of a tensor writes them.
+  // Ranks are 0, 1, 2, ... unless the layout lists them.
   std::vector<int> all = ranks;
   for (int rank = 0; all.size() < static_cast<std::size_t>(rank_count()); ++rank) {
     all.push_back(rank);
