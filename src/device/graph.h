@@ -3,8 +3,8 @@
 //
 // A message is transferred in one of three ways:
 // - pulled: the receiver reads the sender's cell;
-// - pushed: the pass that forms the sum writes it to the receiver's cell, if the cell is no longer
-// needed;
+// - pushed: the pass that forms the sum writes it to the receiver's cell, if no other pass needs
+//   that cell;
 // - staged: the sender first copies the data to scratch memory, and the receiver reads the copy.
 // Lanes become counters: a pass waits until another rank has completed a number of its passes.
 #pragma once

@@ -17,7 +17,7 @@ namespace {
 std::size_t sum_of(const std::vector<std::size_t>& lengths) {
   std::size_t sum = 0;
   for (const std::size_t length : lengths) {
-    // A sum beyond 64 bits equals no dimension.
+    // Saturates: no dimension equals a sum beyond 64 bits.
     sum = length > std::numeric_limits<std::size_t>::max() - sum
               ? std::numeric_limits<std::size_t>::max()
               : sum + length;
@@ -25,7 +25,7 @@ std::size_t sum_of(const std::vector<std::size_t>& lengths) {
   return sum;
 }
 
-// Cuts one dimension of the elements at a position.
+// Returns the part of one dimension that belongs to a position of the axis.
 std::vector<Range> shard(const MeshLayout& layout, const AxisPlacement& how,
                          const std::vector<Range>& ranges, int position) {
   const std::size_t length = length_of(ranges);
