@@ -101,7 +101,7 @@ class Job:
         self.log.flush()
         self.log.seek(0)
         text = self.log.read().decode(errors="replace").strip()
-        return text.splitlines()[0] if text else "ended without a word"
+        return text.splitlines()[0] if text else "ended without output"
 
     def close(self):
         try:

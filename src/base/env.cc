@@ -114,7 +114,7 @@ std::vector<std::string> unknown_env_warnings() {
     if (name.substr(0, kPrefix.size()) != kPrefix || is_known(name)) {
       continue;
     }
-    std::string warning = std::string(name) + " is set, but unisono knows no such variable";
+    std::string warning = std::string(name) + " is set, but unisono has no such variable";
     if (const auto near = nearest(name.substr(kPrefix.size()), endings); !near.empty()) {
       warning.append("; did you mean ").append(kPrefix).append(near).append("?");
     }

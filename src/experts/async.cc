@@ -122,7 +122,7 @@ std::unique_ptr<Error> AsyncCalls::make(Posted& posted) noexcept {
   } catch (...) {
     try {
       comm_.abort(posted.unnamed->message());
-    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for that either; the caller hears it
+    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory; the caller gets the error
     }
     return std::move(posted.unnamed);
   }

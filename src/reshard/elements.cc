@@ -252,7 +252,7 @@ void check_layout(const MeshLayout& layout, const std::vector<std::size_t>& shap
   for (const AxisPlacement& how : layout.placements) {
     const bool shard = how.placement.kind == Placement::Kind::shard;
     if (!shard && (!how.sections.empty() || !how.parts.empty())) {
-      refuse_layout(layout, "axis " + how.axis + " has sections or parts, and is no shard",
+      refuse_layout(layout, "axis " + how.axis + " has sections or parts, but is not sharded",
                     "leave them out");
     }
     if (!how.sections.empty() && !how.parts.empty()) {

@@ -317,7 +317,7 @@ std::vector<const std::vector<ReshardPiece>*> all_pieces(const ReshardPlan& plan
   for (const ReshardTensor& tensor : plan.tensors) {
     try {
       if (!names.insert(tensor.name).second) {
-        throw Error(ErrorCode::usage, "the name is there twice\ngive each tensor its own");
+        throw Error(ErrorCode::usage, "the name appears twice\ngive each tensor its own");
       }
       auto [place, added] = known.try_emplace(std::to_string(static_cast<int>(tensor.dtype)) + "|" +
                                               pieces_key(tensor));

@@ -34,10 +34,10 @@ void read_axis(std::string_view word, ModelLayout& layout, std::vector<std::stri
   const std::string_view name = trimmed(word.substr(0, equals));
   const auto* const axis = std::ranges::find(kAxes, name, &NamedAxis::name);
   if (axis == kAxes.end() || equals == std::string_view::npos) {
-    refuse(in_quotes(word) + " is no axis with its size: pp, dp, fsdp, cp, tp, ep or etp");
+    refuse(in_quotes(word) + " is not an axis with its size: pp, dp, fsdp, cp, tp, ep or etp");
   }
   if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
-    refuse("axis " + std::string(name) + " is there twice");
+    refuse("axis " + std::string(name) + " appears twice");
   }
   seen.push_back(name);
   constexpr int kMost = 1 << 20;

@@ -32,7 +32,7 @@ std::string refusal_of_another(c10d::Store& store, int rank) {
 void tell(c10d::Store& store, int rank, const std::string& text) {
   try {
     store.set(kRefused, std::to_string(rank) + kEndOfRank + text);
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): then nobody can hear it
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the store has ended
   }
 }
 

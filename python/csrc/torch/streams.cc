@@ -19,7 +19,7 @@ void drop(const c10::Event* event, c10::Device device) noexcept {
   try {
     const c10::DeviceGuard there(device);
     delete event;
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the process ends, and its device is gone
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the device is gone at process end
   }
 }
 

@@ -188,7 +188,7 @@ Group group_named(const std::string& name) {
     group.backend = dynamic_cast<Backend*>(backend.get()) != nullptr ? backend : nullptr;
     const auto& members = backend->getBackendOptions()->global_ranks_in_group;
     group.in_job.assign(members.begin(), members.end());
-  } catch (const c10::Error&) {  // NOLINT(bugprone-empty-catch): a group of devices only
+  } catch (const c10::Error&) {  // NOLINT(bugprone-empty-catch): the group has only devices
   }
   return group;
 }
