@@ -1,4 +1,4 @@
-/* The C interface: every rank sends its number to all, and tells what it got.
+/* The C interface: every rank sends its number to all ranks, and checks the numbers that it gets.
  *
  *   unisono run -n 2 -- ./hello_c
  */

@@ -1,4 +1,4 @@
-// The sum of one number of every rank, on every rank.
+// Sums one number per rank, on every rank.
 //
 //   unisono run -n 2 -- ./hello_all_reduce
 #include <cstdio>

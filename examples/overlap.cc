@@ -1,5 +1,5 @@
-// Communication while computing, as in training: the gradient of one layer is summed over the ranks
-// while the next one is computed.
+// Overlaps communication with computation, as in training: averages a layer's gradient over the
+// ranks while the next layer's gradient is computed.
 //
 //   unisono run -n 2 -- ./overlap
 #include <cstddef>
@@ -13,14 +13,14 @@ namespace {
 constexpr std::size_t kLayers = 8;
 constexpr std::size_t kParameters = std::size_t{1} << 18;
 
-// Stands for the backward pass of a layer. Every rank computes another part.
+// Stands for the backward pass of a layer. Every rank computes different values.
 void compute_gradient(std::size_t layer, int rank, std::span<float> gradient) {
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     gradient[i] = static_cast<float>(layer * 10 + i % 7) + static_cast<float>(rank);
   }
 }
 
-// Returns true if it is the average over the ranks of their gradients.
+// Returns true if `gradient` is the average of the ranks' gradients.
 bool is_average(std::size_t layer, int ranks, std::span<const float> gradient) {
   const float mean_rank = static_cast<float>(ranks - 1) / 2;
   for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -38,7 +38,7 @@ int run() {
   std::vector<unisono::Request> requests;
   for (std::size_t layer = 0; layer < kLayers; ++layer) {
     compute_gradient(layer, comm.rank(), gradients[layer]);
-    // Returns at once. The vector must live, and stay as it is, until wait() has returned.
+    // Returns at once. The vector must live, and must not change, until wait() has returned.
     requests.push_back(comm.all_reduce_async(gradients[layer], unisono::avg));
   }
   bool right = true;

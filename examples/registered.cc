@@ -1,5 +1,5 @@
-// Registered memory: the peers on this host read and write it directly, with no copy between. And a
-// plan: what is done again and again is checked and prepared once.
+// Shows registered memory, which peers on this host read and write directly, without a copy, and
+// plans, which check and prepare a repeated call once.
 //
 //   unisono run -n 2 -- ./registered
 #include <chrono>
@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kCount = std::size_t{1} << 20;
 constexpr int kTurns = 10;
 
-// The time of one all_reduce in ms, least of several; -1 if a sum is wrong.
+// Returns the least time of several all_reduces in ms, or -1 if a sum is wrong.
 double measure(unisono::Communicator& comm, std::span<const float> in, std::span<float> out) {
   auto plan = comm.plan({.collective = unisono::Collective::all_reduce,
                          .in = in.data(),
@@ -44,7 +44,7 @@ int run() {
   const std::vector<float, unisono::allocator<float>> shared_in(kCount, 1.0F, memory);
   std::vector<float, unisono::allocator<float>> shared_out(kCount, memory);
   const double registered_ms = measure(comm, shared_in, shared_out);
-  comm.barrier();  // nobody reads this memory any more
+  comm.barrier();  // now no rank reads this memory
 
   const bool right = ordinary_ms >= 0 && registered_ms >= 0;
   if (comm.rank() == 0) {

@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
-"""Holds the rules of the sources that a compiler does not see.
+"""Checks source rules that a compiler cannot check.
 
-  layers       a file includes only its own layer and those that src/layers.txt allows it, which are
+  layers       a file includes only its own layer and the layers that src/layers.txt allows, which are
                below it
-  public       headers in include/unisono use the standard library and unisono/ alone
+  public       headers in include/unisono include only the standard library and unisono/
   includes     no "../"; project headers in quotes, all others in angle brackets
   environment  only src/base/env.cc reads it
   words        one spelling for one thing (WORDS)
-  prose        no comment, and no sentence, begins with "Of": it has a subject
-  circles      no circle of files through includes (a .cc and its .h are one)
+  prose        no comment or sentence begins with "Of"
+  circles      files do not include each other in a circle (a .cc and its .h count as one)
   docs         docs/architecture.md has a row for each layer
-  types        a type has one definition: two of one name in one namespace link, and corrupt memory
-  names        few names stand for more than one type of the headers
-  size         a class that a header of src/ or tools/ declares has at most 100 lines, and such a
-               header includes at most MOST_INCLUDES others of the project
+  types        a type has one definition: two with the same full name would link and corrupt memory
+  names        few names denote several types in headers
+  size         a class in a header of src/ or tools/ has at most 100 lines, and such a header includes at
+               most MOST_INCLUDES other headers of the project
   depth        no chain of includes is longer than MOST_IN_A_CHAIN files
 
-Usage: check_sources.py [ROOT]. Prints "file:line: rule: what to do", and exits with 1 if there is any.
+Usage: check_sources.py [ROOT]. Prints "file:line: rule: what to do" for each finding. The exit status is 1 if
+there is any.
 """
 
 import re
@@ -24,14 +25,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Spellings that are wrong in code, and the right ones. Benchmarks against other libraries, and
-# what implements their interfaces, have to use their names.
+# Wrong spellings in code, and the right ones. Benchmarks against other libraries, and code that
+# implements their interfaces, must use those libraries' names.
 WORDS = {
     r"[Aa]llreduce|ALLREDUCE": "all_reduce",
     r"[Aa]llgather|ALLGATHER": "all_gather",
     r"[Aa]ll[Tt]oall|ALLTOALL|all2all": "all_to_all",
     r"[Rr]educescatter|REDUCESCATTER": "reduce_scatter",
-    # Names that a better one has taken the place of.
+    # Names that have been replaced.
     r"\bBells?\b|\bring_all\b": "EventCount",
     r"\bLifeline\b": "LivenessToken",
     r"\bLenders\b": "TransportRegistry",
@@ -81,15 +82,15 @@ STANDARD_C = {"stddef.h", "stdint.h", "stdbool.h"}
 OPENS_NAMESPACE = re.compile(r"^(?:inline )?namespace ?([\w:]*) ?\{")
 DEFINES_TYPE = re.compile(r"^(?:template <.*> )?(?:struct|class|enum(?: class)?|union) "
                           r"(?:(?:alignas\(.*\)|\[\[\w+\]\]|[A-Z_]+) )?(\w+)(?!\w|::|<)[^;]*\{")
-ROOTS = ("tools/unisono/", "src/", "include/")  # where an include is looked for
+ROOTS = ("tools/unisono/", "src/", "include/")  # search path of includes
 KNOWN_CIRCLES = ()
 # Public headers contain documentation and are not counted.
 MOST_LINES_OF_A_CLASS = 100
 MOST_INCLUDES = 10
-MOST_IN_A_CHAIN = 9  # of files; public headers that include each other are one
+MOST_IN_A_CHAIN = 9  # files; public headers in a circle count as one
 MOST_SHARED_NAMES = 10
 FOR_TESTS = re.compile("testing|test_support|conformance")
-COMPILED_OFTEN = "-inl.h"  # once for each instruction set, with alternatives by #if
+COMPILED_OFTEN = "-inl.h"  # compiled once per instruction set, with #if alternatives
 
 
 def files_of(root):
@@ -110,7 +111,7 @@ def layer_of(name):
 
 
 def read_layers(root):
-    """{layer: what it may include}, and a finding for each line that points upwards."""
+    """Returns {layer: layers that it may include}, and a finding for each line that allows a higher layer."""
     layers, libraries, findings = {}, set(), []
     path = root / "src/layers.txt"
     for number, line in enumerate(path.read_text().splitlines() if path.is_file() else [], 1):
@@ -131,7 +132,7 @@ def read_layers(root):
 
 
 def check_include(name, bracket, target, layers):
-    """The finding for one #include, or None."""
+    """Returns the finding for one #include, or None."""
     first = target.split("/")[0]
     ours = first in layers or first == "unisono"
     if ".." in target.split("/"):
@@ -153,7 +154,7 @@ def check_include(name, bracket, target, layers):
 
 
 def letters_of(pattern):
-    """A run of letters for each alternative of a pattern: a text without any of them cannot match."""
+    """Returns a run of letters per alternative of a pattern: a text without any of them cannot match."""
     plain = re.sub(r"\(\?:[^)]*\)|\[[^]]*\]|\\.|\w\?", " ", pattern)
     return [max(re.findall(r"[A-Za-z]+", alternative), key=len) for alternative in plain.split("|")]
 
@@ -162,7 +163,8 @@ LETTERS = {wrong: letters_of(wrong) for wrong in WORDS}
 
 
 def words_in(text):
-    """The part of WORDS that may match in a text. A search for letters is much quicker than one for a pattern."""
+    """Returns the entries of WORDS that may match in a text. Searching for letters is much faster than
+    matching patterns."""
     return {wrong: right for wrong, right in WORDS.items()
             if any(letters in text for letters in LETTERS[wrong])}
 
@@ -176,13 +178,13 @@ def check_words(line, words):
 
 
 def unit_of(name):
-    """A .cc and its .h are one; public headers in C and C++ have the same name, and are two."""
+    """Maps a .cc and its .h to one unit. Public C and C++ headers of the same name stay two units."""
     return name if name.startswith("include/") else name.rsplit(".", 1)[0]
 
 
 def check_circles(root, names):
-    """A finding for each circle of files that include each other."""
-    units = {unit_of(name): name for name in names  # the header, where there is one
+    """Returns a finding for each circle of files that include each other."""
+    units = {unit_of(name): name for name in names  # the header, if there is one
              if name.startswith(ROOTS) and Path(name).suffix in CODE and not name.endswith("_test.cc")}
     includes = {}
     for name in names:
@@ -219,7 +221,7 @@ def check_circles(root, names):
 
 
 def check_depth(root, names):
-    """A finding for each chain of includes that is too long."""
+    """Returns a finding for each chain of includes that is too long."""
     includes, chains = {}, {}
     for name in names:
         if name.startswith(("src/", "tools/unisono/")) and Path(name).suffix in CODE:
@@ -232,7 +234,7 @@ def check_depth(root, names):
 
     def chain(name):
         if name not in chains:
-            chains[name] = [name]  # where there is a circle, which is another finding
+            chains[name] = [name]  # in a circle, which is a separate finding
             longest = max((chain(target) for target in includes.get(name, [])), key=len, default=[])
             chains[name] = [name, *longest]
         return chains[name]
@@ -252,7 +254,7 @@ def check_picture(root, layers):
 
 
 def types_of(text):
-    """(line, full name, length) of the types that a file defines for others to link with."""
+    """Yields (line, full name, length) of the types with external linkage that a file defines."""
     namespaces = []
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
@@ -275,7 +277,7 @@ def check_types(root, names):
         if not name.endswith((".h", ".hpp", ".cc")) or name.endswith(COMPILED_OFTEN):
             continue
         if not name.startswith(("include/", "src/", "tools/")):
-            continue  # programs of their own
+            continue  # separate programs
         for number, full, lines in types_of((root / name).read_text(errors="replace")):
             if full in first:
                 yield f"{name}:{number}: types: {full} is another one in {first[full]}; rename one"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compiles changed C and C++ files with clang, each alone, for its warnings and errors only.
+"""Compiles changed C and C++ files with clang, each on its own, only for warnings and errors.
 
     check_syntax.py           files that differ from the branch's base (or, on main, from the last commit)
-    check_syntax.py --all     every file: that a file needs nothing of its neighbours in a unity build
+    check_syntax.py --all     every file; finds files that depend on their neighbours in a unity build
 
-Flags are those of the preset `clang`, in build/syntax, which is configured and never built. Without
---all no compilation begins after LIMIT_S, so that the hook before a push stays quick; the last line
-says how many files are left. Exit status 1 if a file does not compile.
+Uses the flags of the preset `clang` in build/syntax, which is configured but never built. Without --all, no
+compilation starts after LIMIT_S seconds, so that the pre-push hook stays fast; the last line reports the
+number of files left. The exit status is 1 if a file does not compile.
 """
 
 import concurrent.futures
@@ -28,13 +28,13 @@ HEADERS = (".h", ".hpp")
 def git(*words):
     try:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-    except OSError:  # there is no git
+    except OSError:  # git is not installed
         return None
     return done.stdout.split("\n")[:-1] if done.returncode == 0 else None
 
 
 def base():
-    """The commit that this branch began at."""
+    """Returns the commit at which this branch began."""
     for name in ("origin/main", "main"):
         found = git("merge-base", "HEAD", name)
         if found and found != git("rev-parse", "HEAD"):
@@ -49,8 +49,9 @@ def changed():
 
 
 def database():
-    """{source: (folder, words of its compilation without its output)}"""
-    # No precompiled header: it is not built here, and a file has to include what it uses.
+    """Returns {source: (folder, compiler arguments without the output)}."""
+    # Disables the precompiled header: it is not built here, and each file must include what it
+    # uses.
     configure = ["cmake", "--preset", "clang", "-B", str(BUILD), "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON",
                  "-DCMAKE_CXX_COMPILER_LAUNCHER=", "-DCMAKE_C_COMPILER_LAUNCHER=", "--log-level=WARNING"]
     done = subprocess.run(configure, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -67,13 +68,14 @@ def database():
 
 
 def jobs_for(paths, commands):
-    """(path, folder, command) of each file that the build knows. A header takes the flags of a source beside it."""
+    """Returns (path, folder, command) for each file that the build knows. A header gets the flags of a source
+    in its folder."""
     beside = {source.parent: (folder, words) for source, (folder, words) in sorted(commands.items())
               if source.suffix != ".c"}
     for path in paths:
         if path in commands:
             folder, words = commands[path]
-        elif path.suffix in HEADERS and not path.name.endswith("-inl.h"):  # which Highway includes many times
+        elif path.suffix in HEADERS and not path.name.endswith("-inl.h"):  # Highway includes these many times
             near = next((parent for parent in path.parents if parent in beside), None)
             if near is None and ROOT / "include" in path.parents:
                 near = ROOT / "src" / "base"
@@ -98,7 +100,7 @@ def main():
     end = time.monotonic() + LIMIT_S
     commands = database()
     jobs = list(jobs_for(sorted(commands) if everything else paths, commands))
-    # The newest files are the most likely to be wrong: compile them first.
+    # Compile the newest files first, because they are the most likely to be wrong.
     jobs.sort(key=lambda job: -job[0].stat().st_mtime)
 
     def compile_one(job):

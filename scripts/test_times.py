@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Says what took how long in the last run of scripts/test, from what it left in build/.
+"""Reports the times of the last run of scripts/test, from its files in build/.
 
-  steps     building and testing each suite: seconds of the clock, and of the processor
-  build     for each kind of target the seconds of its compilations and links, as they took when they
-            were last made, beside others; what ccache had is short
+  steps     building and testing each suite: elapsed and processor seconds
+  build     seconds of compilations and links per kind of target, as of their latest run; other work ran at
+            the same time, and ccache hits are short
   slowest   sources and links, and tests of all suites
 
 Usage: test_times.py [--top N]. Prints the table, and writes it to build/times.txt.
@@ -20,7 +20,7 @@ BUILD = Path(__file__).resolve().parent.parent / "build"
 
 
 def steps_of(folder):
-    """(suite, step, clock, processor) of each step, in seconds."""
+    """Yields (suite, step, elapsed, processor) of each step, in seconds."""
     path = folder / "times" / "steps.txt"
     for line in path.read_text().splitlines() if path.exists() else []:
         words = line.split()
@@ -29,7 +29,7 @@ def steps_of(folder):
 
 
 def jobs_of(log):
-    """(seconds, output) of what ninja made, once for each command."""
+    """Returns (seconds, output) of ninja's commands, once per command."""
     last = {}
     for line in log.read_text().splitlines():
         words = line.split("\t")
@@ -40,7 +40,7 @@ def jobs_of(log):
 
 
 def kind_of(output):
-    """The target that an object is of; all links are one kind."""
+    """Returns the target of an object; all links count as one kind."""
     found = re.search(r"CMakeFiles/([^/]+)\.dir/", output)
     if not output.endswith(".o") or not found:
         return "links and others"
@@ -49,7 +49,7 @@ def kind_of(output):
 
 
 def tests_of(report):
-    """(seconds, name) of the tests in a file of JUnit's form."""
+    """Yields (seconds, name) of the tests in a JUnit file."""
     for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
         name = case.get("name", "")
         classname = case.get("classname", name)

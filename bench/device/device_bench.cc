@@ -1,23 +1,22 @@
-// Collectives in the memory of one GPU: whether they are right, what happens when a rank fails, and
-// how long they take. bench/device/suite.sh runs all of it.
+// Tests collectives in the memory of one GPU: results, failures of ranks, and times.
+// bench/device/suite.sh runs everything.
 //
-//   bench_device conformance   every collective, type and operation against what the CPU's kernels
-//                              give, to the bit, with --shapes random shapes each
-//   bench_device graph         a graph of 50 all_reduces, replayed
-//   bench_device abort         the last rank aborts: how long until the others' hosts return
-//   bench_device late          the last rank does not come
-//   bench_device death         the last rank is killed: processes alone
-//   bench_device speed         all_reduce of several sizes, beside what its bytes take at the
-//                              device's copy bandwidth, and beside an empty piece of work
+//   bench_device conformance   compares every collective, type and operation with the CPU kernels,
+//                              bit by bit, with --shapes random shapes each
+//   bench_device graph         replays a graph of 50 all_reduces
+//   bench_device abort         the last rank aborts; prints when the other ranks' hosts return
+//   bench_device late          the last rank makes no call
+//   bench_device death         the last rank is killed (--processes only)
+//   bench_device speed         times all_reduce of several sizes, with the time of its bytes at the
+//                              device's copy bandwidth, and the time of an empty kernel
 //
-//   --threads N | --processes N   the ranks; 2 threads unless given
-//   --every N                     of conformance: one kind of call in N
-//   --within MS                   of failures: how soon each host has to know (100)
-//   --largest BYTES               of speed
+//   --threads N | --processes N   number and kind of ranks (default: 2 threads)
+//   --every N                     conformance: test one kind of call in N
+//   --within MS                   failures: time until each host must notice (100)
+//   --largest BYTES               speed: largest size
 //
-// The last line that it prints says the result in short. Copies go through pinned memory, and
-// between barriers: while the kernel of one rank waits for another, CUDA may hold back what that
-// one asks for.
+// The last line of the output summarises the result. Copies use pinned memory and run between
+// barriers, because CUDA may delay a rank's copies while a kernel waits for that rank.
 #include <signal.h>
 
 #include <algorithm>
@@ -43,10 +42,10 @@ namespace {
 
 struct Settings {
   int threads = 2;
-  int processes = 0;  // instead
+  int processes = 0;  // if not 0, used instead of threads
   int shapes = 2;
-  int every = 1;           // kind of call
-  double within_ms = 100;  // a host has to know of a failure
+  int every = 1;           // test one kind of call in this many
+  double within_ms = 100;  // time until a host must notice a failure
   std::size_t largest = std::size_t{256} << 20;
 };
 
@@ -56,7 +55,7 @@ std::int64_t now_us() {
       .count();
 }
 
-// Pinned memory of the host.
+// Pinned host memory.
 class Pinned {
  public:
   explicit Pinned(std::size_t bytes) {
@@ -75,7 +74,7 @@ std::uint64_t place_of(const void* memory) {
   return reinterpret_cast<std::uint64_t>(memory);
 }
 
-// One rank's side: its context, stream and group. The text of its result counts on rank 0.
+// One rank, with its context, stream and group. Rank 0's result text is the one printed.
 class Rank {
  public:
   Rank(Communicator& comm, const DeviceOptions& options = {})
@@ -101,7 +100,7 @@ class Rank {
     group_.synchronize(stream());
   }
 
-  // All ranks' numbers, on all of them.
+  // Returns the greatest number of any rank, on all ranks.
   template <class Number>
   Number greatest(Number mine) {
     std::array<Number, 1> one = {mine};
@@ -157,7 +156,7 @@ int check_conformance(Communicator& comm, const Settings& settings) {
   const Buffer other_out(kBytes);
   auto* const own_in = static_cast<unsigned char*>(rank.group().allocate(kBytes));
   auto* const own_out = static_cast<unsigned char*>(rank.group().allocate(kBytes));
-  std::mt19937_64 random(11);  // the same on all ranks
+  std::mt19937_64 random(11);  // equal on all ranks
   int calls = 0;
   int wrong = 0;
   const std::vector<TrialKind> kinds = trial_kinds();
@@ -236,7 +235,7 @@ int check_graph(Communicator& comm, const Settings&) {
   const bool right = std::all_of(host, host + kCount, [&](std::int64_t value) {
     return static_cast<std::uint64_t>(value) == expected;
   });
-  // Powers of two end in zero; a sum of other numbers does not.
+  // Sums of powers of two wrap to zero; sums of other numbers do not.
   fill(comm.rank() + 1);
   rank.run(rank.all_reduce(data, kCount));
   read();
@@ -251,8 +250,8 @@ int check_graph(Communicator& comm, const Settings&) {
 
 // ---- failures
 
-// Prints the error that ended an innocent rank's call. The communicator is gone, so each rank
-// prints.
+// Prints the error that ended the call of a rank that did not fail. The communicator has ended, so
+// each rank prints its own error.
 int judge(const Communicator& comm, const Settings& settings, const Error& error, bool right,
           double after_ms) {
   const bool in_time = after_ms <= settings.within_ms;
@@ -283,7 +282,7 @@ int check_abort(Communicator& comm, const Settings& settings) {
   rank.run(rank.all_reduce(data, 100));
   comm.barrier();
   if (rank.is_last()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the others are in their kernels
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // others start their kernels
     comm.abort("bench at " + std::to_string(now_us()));
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     return 0;
@@ -305,7 +304,7 @@ int check_late(Communicator& comm, const Settings& settings) {
   const std::int64_t begin = now_us();
   const Error error = error_of([&] { rank.run(rank.all_reduce(data, 100)); });
   const double after = static_cast<double>(now_us() - begin) / 1000 - kLimitMs;
-  // The first to know tells the others.
+  // The first rank that notices the failure notifies the others.
   const bool is_known = error.code() == ErrorCode::timeout || error.code() == ErrorCode::aborted;
   const std::string said = "rank " + std::to_string(comm.size() - 1) + " has not arrived";
   return judge(comm, settings, error,
@@ -322,7 +321,7 @@ int check_death(Communicator& comm, const Settings& settings) {
   }
   std::int64_t begin = now_us();
   const Error error = error_of([&] {
-    comm.barrier();  // the last rank may be dead before the others leave it
+    comm.barrier();  // the last rank may die before the others leave it
     begin = now_us();
     while (true) {
       rank.run(rank.all_reduce(data, 100));
@@ -356,7 +355,7 @@ class Speed {
     std::string longest;
     for (std::size_t bytes = 8192; bytes <= largest_; bytes *= 8) {
       const double took = time([&] { reduce(bytes); }, bytes < (std::size_t{1} << 24) ? 100 : 20);
-      // All ranks are on one device: each reads its input once and writes its result once.
+      // All ranks share one device, and each reads its input once and writes its result once.
       const double least = 2.0 * comm.size() * static_cast<double>(bytes) / bytes_a_us;
       char line[96];
       std::snprintf(line, sizeof(line), "%12zu %13.1f %13.2f %16.2f", bytes, took, took / least,
@@ -373,7 +372,7 @@ class Speed {
   }
 
  private:
-  // The median of what `work` takes on the slowest rank, until its stream is done.
+  // Returns the median time of `work` on the slowest rank, until its stream is done.
   template <class Work>
   double time(const Work& work, int repeat) {
     std::vector<double> times;

@@ -1,17 +1,17 @@
 #!/bin/bash
-# Everything about collectives in the memory of GPUs that only a GPU can show, in one go:
+# Runs all checks of collectives in GPU memory that need a GPU:
 #
-#   bench/device/suite.sh prepare [FOLDER]    builds what a machine with a GPU needs into FOLDER
-#                                             (build/device-suite): nothing is built there
-#   bench/device/suite.sh run FOLDER [OUT]    there: runs it; logs and a table into OUT, or $OUT
+#   bench/device/suite.sh prepare [FOLDER]    builds into FOLDER (build/device-suite) everything that the
+#                                             machine with the GPU needs
+#   bench/device/suite.sh run FOLDER [OUT]    runs the checks there; logs and a table go to OUT, or $OUT
 #
-#   --minutes N        begins no row that might end later (8)
-#   --continue FILE    a results.tsv of an earlier run: rows that were right are not run again
-#   --only STAGE       conformance, torch, graphs, failures or speed; several times
-#   --quick            few calls and small sizes, and no limit of time for failures: to try the script itself
+#   --minutes N        starts no row that could end later than this (8)
+#   --continue FILE    results.tsv of an earlier run; skips the rows that were right
+#   --only STAGE       conformance, torch, graphs, failures or speed; may be repeated
+#   --quick            few calls, small sizes and no time limit for failures, to try the script itself
 #
-# UNISONO_CUDA names another driver. Each row is one line of results.tsv: stage, row, state (right,
-# wrong, stopped, left out), seconds, result. Exits with 1 if any row was wrong or stopped.
+# UNISONO_CUDA selects another driver. results.tsv has one line per row: stage, row, state (right,
+# wrong, stopped, left out), seconds, result. The exit status is 1 if any row was wrong or stopped.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 
@@ -24,14 +24,14 @@ prepare() {
     cmake --build --preset release --target bench_device || exit
   rm -rf "$folder" && mkdir -p "$folder" || exit
   strip -o "$folder/bench_device" "$build/bench/bench_device" || exit
-  # Kernels of this generation alone, or those of the release build.
+  # Copies the GPU kernels, if the release build has them.
   if grep -q '^build unisono_cuda:' "$build/build.ninja"; then
     cmake --build --preset release --target unisono_cuda || exit
     cp -L "$build/src/device/libunisono_cuda.so.0" "$folder" || exit
   else
     echo "suite: nvcc is not there: no kernels, so nothing can run on a GPU" >&2
   fi
-  # Wheels of scripts/wheels, with unisono.torch in them.
+  # Copies the wheels that scripts/wheels has built, which contain unisono.torch.
   for wheel in "$root"/build/wheels/unisono-*.whl; do
     [[ ! -f $wheel ]] || cp "$wheel" "$folder"
   done
@@ -47,7 +47,7 @@ case ${1:-} in
     ;;
   run) shift ;;
   -h | --help)
-    sed -n '2,16s/^# \{0,1\}//p' "$0"
+    sed -n '2,14s/^# \{0,1\}//p' "$0"
     exit 0
     ;;
   *) fail "say prepare or run; see --help" ;;
@@ -89,7 +89,7 @@ began=$SECONDS
 
 note() { printf '%s\t%s\t%s\t%s\t%s\n' "$@" >>"$results"; }
 
-# row STAGE NAME LIMIT COMMAND...: its result is the last line that it prints.
+# row STAGE NAME LIMIT COMMAND...: runs a row; the last line of its output is the result.
 row() {
   local stage=$1 name=$2 limit=$(($3 * patience)) known start state code
   shift 3
@@ -128,7 +128,8 @@ for ranks in 2 4 8; do
   row conformance "$ranks processes" 90 "$bench" conformance --processes $ranks --shapes $shapes --every $every
 done
 
-# PyTorch: with the wheel for the Python that is there; it has an extension for each tested PyTorch.
+# Tests PyTorch with the wheel for the installed Python. The wheel has an extension for each tested
+# PyTorch.
 torch() {
   local wanted wheel site=$out/site
   wanted=$(python3 -c 'import sys, torch, pytest

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tries bench/device/suite.sh on the driver without a GPU (UNISONO_CUDA): suite_test.py --bench PROGRAM
+"""Tests bench/device/suite.sh on the driver that needs no GPU (UNISONO_CUDA): suite_test.py --bench PROGRAM
 
-Its rows are right, a run that stopped goes on where it was, and a wrong row is seen.
+Its rows are right, a stopped run resumes where it stopped, and a wrong row is reported.
 """
 import argparse
 import os
@@ -35,7 +35,7 @@ class Suite(unittest.TestCase):
         stages = ["conformance", "graphs", "failures", "speed"]
         done, rows = run(self.folder, self.out, "--minutes", "120",
                          *[word for stage in stages for word in ("--only", stage)])
-        # Without a wheel for this Python.
+        # There is no wheel for this Python.
         self.assertEqual([row[2] for row in rows if "torch" in row[1]], ["left out"])
         rows = [row for row in rows if "torch" not in row[1]]
         self.assertEqual([row for row in rows if row[2] != "right"], [], done.stdout + done.stderr)

@@ -1,6 +1,6 @@
-// `unisono bench moe` with the textbook way over an MPI library: pack, counts, MPI_Alltoallv,
-// permute. Both ways run in the same processes, in turn. Start it with that library's mpirun; an
-// argument is a file with the choices of a router.
+// Compares `unisono bench moe` with the textbook method over an MPI library: pack, counts,
+// MPI_Alltoallv, permute. Both run alternately in the same processes. Start it with that library's
+// mpirun. The optional argument is a file with a router's choices.
 #include <mpi.h>
 
 #include <cstdio>

@@ -1,7 +1,7 @@
-// The speed of the reductions and copies on one core, in GB/s of memory read and written.
+// Measures reductions and copies on one core, in GB/s of memory read and written.
 //
-// reduce/DTYPE/OP/SOURCES/TARGETS/STORE: `bytes` is the size of one source. Two sums of equal
-// *count* are compared with reduce_count, as the narrow dtypes promise to be no slower than f32.
+// reduce/DTYPE/OP/SOURCES/TARGETS/STORE: `bytes` is the size of one source. reduce_count compares
+// sums of equal *count*, because narrow dtypes must not be slower than f32.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -22,8 +22,8 @@ struct Shape {
   Store store = Store::cached;
 };
 
-// Page-aligned memory would put equal offsets of all buffers into one cache set; these are a few
-// lines apart.
+// Buffers whose start addresses differ by a few cache lines. With page-aligned memory, equal
+// offsets of all buffers would fall into one cache set.
 class Buffers {
  public:
   Buffers(int many, std::size_t bytes) {

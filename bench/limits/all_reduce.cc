@@ -16,7 +16,7 @@ namespace unisono::bench {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::size_t kLineFloats = 14;  // beside the flag in one cache line
+constexpr std::size_t kLineFloats = 14;  // fit into one cache line with the flag
 constexpr std::size_t kStageBytes = 65536;
 constexpr std::size_t kStreamFrom = 262144;
 
@@ -32,7 +32,7 @@ Vector make_vector(std::size_t count) {
   return Vector{data};
 }
 
-// Shared by the two threads besides the vectors. Only one thread writes each word.
+// Data that the two threads share besides the vectors. Only one thread writes each word.
 struct Shared {
   struct alignas(128) Line {
     std::atomic<std::uint64_t> flag{0};
@@ -43,7 +43,7 @@ struct Shared {
     std::atomic<std::uint64_t> value{0};
   };
   Flag flags[2];
-  Vector stage[2];  // [thread], two halves by call parity
+  Vector stage[2];  // [thread]; two halves, by call parity
 };
 
 struct Buffers {
@@ -58,7 +58,7 @@ void wait_for(const std::atomic<std::uint64_t>& flag, std::uint64_t value) {
   }
 }
 
-// One thread's side of each variant.
+// Runs one thread's part of each variant.
 class Side {
  public:
   Side(Shared& shared, Buffers& buffers, int me) : shared_(shared), buffers_(buffers), me_(me) {}
@@ -96,7 +96,7 @@ class Side {
     meet();
   }
 
-  // Rewrites the inputs and reads the outputs of the ranks that this thread stands for.
+  // Rewrites the inputs and reads the outputs of the ranks that this thread represents.
   void refresh() {
     double sum = 0.0;
     for (std::size_t rank = index(); rank < buffers_.ins.size(); rank += 2) {
@@ -146,7 +146,7 @@ void check(const Buffers& buffers) {
   }
 }
 
-// Runs one variant on two threads, checks it and times it.
+// Runs one variant on two threads, checks its result and times it.
 double run_variant(const std::string& directory, Buffers& buffers, const Timing& timing,
                    const std::function<void(Side&)>& variant) {
   Shared shared;

@@ -1,4 +1,4 @@
-// The limit of an all_reduce on this machine: two threads that see all buffers.
+// Measures the limit of an all_reduce on this machine: two threads that access all buffers.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@ namespace unisono::bench {
 
 struct Limit {
   double median_us = 0.0;
-  std::string variant;  // the fastest way that was tried
+  std::string variant;  // fastest variant
 };
 
-// `ranks` vectors of `bytes` f32 are summed into `ranks` outputs by two threads on two CPUs;
-// the best of: through flagged lines, staged, by halves, by halves with streaming stores.
+// Two threads on two CPUs sum `ranks` f32 vectors of `bytes` bytes into `ranks` outputs. Returns
+// the fastest variant: flagged cache lines, staged, halves, or halves with streaming stores.
 Limit all_reduce_limit(const std::string& directory, std::size_t bytes, int ranks,
                        const Timing& timing);
 

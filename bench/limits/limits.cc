@@ -1,4 +1,4 @@
-// Measures the best that this machine can do, beside the libraries and driven in the same way.
+// Measures the limits of this machine, with the same driver as the libraries.
 //
 //   bench_limits --directory DIR
 //
@@ -31,7 +31,7 @@ struct Turn {
   alignas(128) std::atomic<int> value{0};
 };
 
-// Two threads hand a turn to and fro `rounds` times; returns ns for one handover.
+// Two threads pass a turn back and forth `rounds` times. Returns nanoseconds per handover.
 double handover_ns(int rounds, int second_cpu_of, bool yield) {
   Turn turn;
   const auto play = [&turn, rounds, yield](int me) {
@@ -51,7 +51,7 @@ double handover_ns(int rounds, int second_cpu_of, bool yield) {
   double elapsed_ns = 0.0;
   std::thread self([&] {
     pin_rank(0, 2);
-    // The first handover waits for the other thread to be there.
+    // The first handover waits for the other thread to start.
     turn.value.store(1);
     while (turn.value.load() != 0) {
       sched_yield();
@@ -72,7 +72,7 @@ double handover_ns(int rounds, int second_cpu_of, bool yield) {
   return elapsed_ns * nanoseconds_per_tick() / (2.0 * (rounds - 1));
 }
 
-// The least of several: what disturbs a handover only makes it longer.
+// Returns the least of several measurements, because disturbances only make a handover longer.
 double least_handover_us(int second_cpu_of, bool yield) {
   constexpr int kAttempts = 8;
   constexpr int kRounds = 400;

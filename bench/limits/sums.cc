@@ -11,10 +11,10 @@
 namespace unisono::bench {
 namespace {
 
-// A block of sums stays in the first-level cache between the passes over the inputs.
+// Sums are computed in blocks that stay in the first-level cache between passes over the inputs.
 constexpr std::size_t kBlock = 2048;
 
-// The loops, inlined into a function for each instruction set.
+// These loops are inlined into a function per instruction set.
 [[gnu::always_inline]] inline void add_two(float* __restrict out, const float* __restrict a,
                                            const float* __restrict b, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -39,7 +39,7 @@ constexpr std::size_t kBlock = 2048;
   }
 }
 
-// One block of the sum: into both outputs at once, or into `sums`.
+// Sums one block, into both outputs at once or into `sums`.
 struct Block {
   std::span<const float* const> ins;
   std::size_t begin;
@@ -95,7 +95,7 @@ void copy_bytes(void* out, const void* in, std::size_t bytes, bool stream) {
   if (stream) {
     auto* to = static_cast<float*>(out);
     const auto* from = static_cast<const float*>(in);
-    // Streaming stores want aligned lines: the benchmark's buffers start on a page.
+    // Streaming stores need aligned lines; the benchmark's buffers are page-aligned.
     for (; done + 64 <= bytes; done += 64) {
       const std::size_t i = done / sizeof(float);
       _mm_stream_ps(to + i, _mm_loadu_ps(from + i));

@@ -1,5 +1,4 @@
-// The loops of the limits: sums and copies at the speed of the memory. `stream`: with stores that
-// bypass the caches.
+// Sums and copies at memory speed, for the limits. `stream`: use stores that bypass the caches.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +6,7 @@
 
 namespace unisono::bench {
 
-// out_j[i] = sum over all ins of in_k[i], for i in [begin, end).
+// Writes the sum over all `ins` to each of `outs`, for elements [begin, end).
 void sum_into_all(std::span<const float* const> ins, std::span<float* const> outs,
                   std::size_t begin, std::size_t end, bool stream);
 

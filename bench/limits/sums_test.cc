@@ -8,7 +8,7 @@
 namespace unisono::bench {
 namespace {
 
-// Streaming stores want whole lines.
+// Streaming stores need whole lines.
 struct alignas(64) Line {
   float data[16] = {};
 };

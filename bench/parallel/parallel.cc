@@ -1,7 +1,7 @@
-// Measures the cost of the parallel layer: medians of alternating runs, so that noise of the
-// machine affects all variants alike. Start it with mpirun.mpich -n 2, or with unisono run -n 2 if
-// it was built without MPICH. An argument measures only one part: redistribute, overlap, gradients
-// or, with any number of ranks, teams and pipeline. Over TCP: UNISONO_TRANSPORT=tcp
+// Measures the cost of the parallel layer. Variants alternate, so that noise affects all of them
+// alike; results are medians. Start it with mpirun.mpich -n 2, or with unisono run -n 2 if it was
+// built without MPICH. An argument selects one part: redistribute, overlap, gradients, teams or
+// pipeline; the last two work with any number of ranks. To use TCP, set UNISONO_TRANSPORT=tcp and
 // UNISONO_ADDRESS=127.0.0.1:PORT.
 #ifdef UNISONO_MPI
 #include <mpi.h>
@@ -41,7 +41,7 @@ struct Variant {
   std::vector<double> ms = {};
 };
 
-// The time of the slowest rank.
+// Returns the time of the slowest rank.
 double timed(Communicator& comm, const std::function<void()>& run) {
   comm.barrier();
   const auto begin = std::chrono::steady_clock::now();
@@ -85,7 +85,7 @@ struct Memory {
   }
 };
 
-// Shard(a) -> Shard(b) of a tensor whose dimensions the ranks divide.
+// Measures Shard(a) -> Shard(b) of a tensor whose dimensions are divisible by the number of ranks.
 void transposes(Communicator& comm, const char* title, const std::vector<std::size_t>& whole,
                 std::size_t a, std::size_t b) {
   const auto n = static_cast<std::size_t>(comm.size());
@@ -155,12 +155,11 @@ void gathers(Communicator& comm) {
   measure(comm, "Shard -> Replicate of [4096, 4096] bf16, registered memory", std::move(variants));
 }
 
-// Multiplies, in registers, for about as long as it is told; or sleeps, as a rank does whose device
-// computes.
+// Multiplies in registers for about the given time, or sleeps, like a rank whose device computes.
 class Compute {
  public:
   explicit Compute(bool on_device) : on_device_(on_device) {
-    for (int i = 0; i < 20; ++i) {  // the best: others may have had the core
+    for (int i = 0; i < 20; ++i) {  // take the best: other processes may have used the core
       const auto begin = std::chrono::steady_clock::now();
       turn(kTurnsToMeasure);
       const std::chrono::duration<double, std::milli> took =
@@ -170,7 +169,7 @@ class Compute {
   }
   void run(double ms) {
     if (on_device_) {
-      // A device has its work in a queue: a timer that is late for one part is not for the next.
+      // A device works through a queue, so a late timer for one part must not delay the next part.
       using Clock = std::chrono::steady_clock;
       constexpr auto kLate = std::chrono::microseconds(200);
       const auto now = Clock::now();
@@ -248,7 +247,7 @@ void overlaps(Communicator& comm, bool on_device) {
         }}});
 }
 
-// A backward pass of 200 ms whose gradients become ready in 50 equal parts.
+// Measures a backward pass of 200 ms whose gradients become ready in 50 equal parts.
 void gradients(Communicator& comm, bool on_device) {
   constexpr double kBackwardMs = 200;
   constexpr std::size_t kGradients = 50;
@@ -282,8 +281,8 @@ void gradients(Communicator& comm, bool on_device) {
           7);
 }
 
-// A plain call, one by a team of one thread, and one by two threads, whose second one is made anew
-// in each turn.
+// Measures a plain call, a call by a team of one thread, and a call by two threads, of which the
+// second is created for each run.
 void teams(Communicator& comm) {
   unisono::Team one(comm, 1);
   unisono::Team two(comm, 2);
@@ -311,7 +310,7 @@ void teams(Communicator& comm) {
   }
 }
 
-// Stages that sleep for 5 ms: what the runner adds to what the player predicts.
+// Compares the pipeline runner with the simulated time, for stages that sleep for 5 ms.
 void pipelines(Communicator& comm) {
   using std::chrono::milliseconds;
   constexpr milliseconds kStage{5};

@@ -1,8 +1,8 @@
-// The line protocol between the report driver and a benchmark program: rows come in on one pipe,
-// one line of JSON goes out on another for each. Both are FIFOs in the job's directory, because
-// the launchers of the libraries treat standard input each in its own way.
+// Line protocol between the report driver and a benchmark program. Rows arrive on one pipe, and one
+// line of JSON per row leaves on another. Both are FIFOs in the job's directory, because each
+// library's launcher handles standard input differently.
 //
-// A row is words, separated by blanks, and `key=value` options:
+// A row consists of words and `key=value` options, separated by blanks:
 //   all_reduce bytes=4096 dtype=f32 memory=ordinary fresh=1 budget_ms=60
 #pragma once
 
@@ -29,7 +29,7 @@ class Channel {
   Channel& operator=(const Channel&) = delete;
   ~Channel();
 
-  std::optional<std::string> read_line();  // empty when the driver is gone
+  std::optional<std::string> read_line();  // empty if the driver has ended
   void write_line(const std::string& json);
 
  private:

@@ -5,12 +5,12 @@
 namespace unisono::bench {
 namespace {
 
-// In a longer output one element of each cache line or so is checked: a prime stride meets all
-// places in a line.
+// In longer outputs, about one element per cache line is checked; the prime stride reaches all
+// positions within a line.
 constexpr std::size_t kCheckAll = std::size_t{1} << 18;
 constexpr std::size_t kLargeStride = 13;
 
-// The largest m so that a sum of `ranks` numbers below m is exact in the dtype.
+// Returns the largest m such that a sum of `ranks` numbers below m is exact in the dtype.
 std::size_t modulus(Dtype dtype, int ranks) {
   std::size_t exact = 1024;
   if (dtype == Dtype::bf16) {
@@ -67,7 +67,7 @@ float load(Dtype dtype, const void* data, std::size_t index) {
   }
 }
 
-// Returns the expected output element `index` of `rank`.
+// Returns the expected element `index` of the output of `rank`.
 std::size_t expected(const Operation& operation, std::size_t index, int rank, int ranks,
                      std::size_t modulo) {
   const std::size_t count = operation.count;
@@ -125,7 +125,7 @@ std::size_t output_elements(const Operation& operation, int ranks) {
 
 void fill_input(const Operation& operation, int rank, int ranks) {
   const std::size_t modulo = modulus(operation.dtype, ranks);
-  // If input and output are one buffer, ranks that only receive start with something else.
+  // If input and output are one buffer, ranks that only receive start with other values.
   const bool silent = operation.kind == Kind::broadcast && rank != kRoot;
   const std::size_t elements = input_elements(operation, ranks);
   for (std::size_t i = 0; i < elements; ++i) {

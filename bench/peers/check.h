@@ -1,4 +1,4 @@
-// Known inputs, and whether an operation gave the right output for them.
+// Fills inputs with known values, and checks the outputs.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@ namespace unisono::bench {
 std::size_t input_elements(const Operation& operation, int ranks);
 std::size_t output_elements(const Operation& operation, int ranks);
 
-// Small integers, whose sums every dtype holds exactly.
+// Fills the input with small integers, whose sums are exact in every dtype.
 void fill_input(const Operation& operation, int rank, int ranks);
-// Elements of the output that are wrong.
+// Returns the number of wrong output elements.
 std::uint64_t count_wrong(const Operation& operation, int rank, int ranks);
 
 }  // namespace unisono::bench

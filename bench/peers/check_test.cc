@@ -7,7 +7,7 @@
 namespace unisono::bench {
 namespace {
 
-// All ranks of one operation in one process, carried out by plain loops.
+// All ranks of one operation in one process, computed by plain loops.
 class World {
  public:
   World(Kind kind, Dtype dtype, std::size_t count, int ranks) : ranks_(ranks), count_(count) {
@@ -109,7 +109,7 @@ TEST(Check, SeesAnOutputThatNobodyWrote) {
 }
 
 TEST(Check, InputsDifferBetweenRanks) {
-  // Else a rank that returns its own data would pass.
+  // A rank that returns its own data must fail.
   World world(Kind::exchange, Dtype::f32, 64, 2);
   for (std::size_t i = 0; i < 64; ++i) {
     world.out(0, i) = static_cast<float>(i % 513);
@@ -122,7 +122,7 @@ TEST(Check, SumsAreExactInNarrowDtypes) {
     std::vector<std::uint16_t> in(64);
     const Operation operation{
         .kind = Kind::all_reduce, .dtype = dtype, .count = 64, .in = in.data(), .out = in.data()};
-    // With one rank the sum is the input.
+    // For one rank, the sum equals the input.
     fill_input(operation, 0, 1);
     EXPECT_EQ(count_wrong(operation, 0, 1), 0U) << to_string(dtype);
     in[5] = static_cast<std::uint16_t>(in[5] ^ 0x1010U);

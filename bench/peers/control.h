@@ -1,9 +1,9 @@
-// The shared state of a benchmark job's ranks, apart from the library under test: a page of memory
-// with the row to run, and each rank's results.
+// Shared state of a benchmark job's ranks, independent of the library under test: a page of memory
+// with the row to run and each rank's results.
 //
-// Ranks that wait for a row sleep on a futex: while another implementation is measured, this one
-// takes no CPU, whatever its own waits look like. All implementations use the same barrier, clock
-// and pinning, so that only the call under test differs.
+// Ranks that wait for a row sleep on a futex, so an implementation uses no CPU while another one is
+// measured. All implementations use the same barrier, clock and pinning, so that only the call
+// under test differs.
 #pragma once
 
 #include <atomic>
@@ -15,14 +15,14 @@ namespace unisono::bench {
 inline constexpr int kMaxRanks = 64;
 inline constexpr int kMaxSamples = 4096;
 
-// A mapping of DIRECTORY/control, made by the report driver as a file of zeros.
+// Maps DIRECTORY/control, a file of zeros that the report driver creates.
 struct ControlBlock {
-  alignas(64) std::atomic<std::uint32_t> epoch;  // futex: one more for each row
-  char line[512];                                // the row, written before the epoch
+  alignas(64) std::atomic<std::uint32_t> epoch;  // futex, incremented for each row
+  char line[512];                                // the row; written before the epoch
   alignas(64) std::atomic<std::uint32_t> arrived;
   alignas(64) std::atomic<std::uint32_t> generation;
-  std::uint64_t start_tick;  // when the ranks that the barrier let go shall begin
-  alignas(64) std::atomic<std::uint32_t> calls;  // rank 0's choice for the next stage
+  std::uint64_t start_tick;                      // when the ranks start after the barrier
+  alignas(64) std::atomic<std::uint32_t> calls;  // for the next stage, chosen by rank 0
   std::atomic<std::uint32_t> batches;
   struct alignas(64) PerRank {
     std::uint64_t wrong;  // elements that differ from the reference
@@ -37,11 +37,11 @@ class Control {
   Control& operator=(const Control&) = delete;
   ~Control();
 
-  // Rank 0: publishes a row and wakes the others. Others: sleep until there is one.
+  // Rank 0 publishes a row and wakes the other ranks, which sleep in await() until then.
   void publish(const std::string& line);
   std::string await();
 
-  // All ranks leave together: at one tick of the clock where each rank has a CPU of its own.
+  // All ranks leave together. align_start: at the same clock tick, if each rank has its own CPU.
   void barrier(bool align_start = false);
 
   ControlBlock& block() { return *block_; }
@@ -55,11 +55,12 @@ class Control {
   std::uint32_t seen_epoch_ = 0;
 };
 
-// The CPUs this process may use, and the one that `rank` of `size` gets: ranks spread evenly.
+// cpu_count() returns the number of CPUs that this process may use. pin_rank() pins `rank` to one
+// of them; ranks are spread evenly.
 int cpu_count();
 void pin_rank(int rank, int size);
 
-// A clock of a few nanoseconds: the time stamp counter where there is one.
+// Returns a clock with a resolution of a few nanoseconds: the time stamp counter, if there is one.
 std::uint64_t ticks();
 double nanoseconds_per_tick();
 

@@ -1,9 +1,9 @@
-// A benchmark program for one library: a group of ranks that runs one row at a time on command.
+// Benchmark program for one library: a group of ranks that runs one row at a time on command.
 //
 //   bench_peer_NAME --directory DIR [--rank R --size N]
 //
-// DIR holds the pipes and the control block (channel.h, control.h). Rank 0 reads rows and answers;
-// the others sleep in between.
+// DIR contains the pipes and the control block (channel.h, control.h). Rank 0 reads rows and
+// answers; the other ranks sleep between rows.
 #include <sys/mman.h>
 
 #include <cstdio>
@@ -32,7 +32,7 @@ Buffer Peer::allocate(std::size_t bytes, Memory /*memory*/) {
 namespace {
 
 constexpr const char* kQuit = "quit";
-// Rows of the smallest size still need a page, so that no row allocates nothing.
+// Allocates at least a page, so that even the smallest row has memory.
 constexpr std::size_t kPageBytes = 4096;
 
 const std::map<std::string, Kind> kKinds = {{"all_reduce", Kind::all_reduce},
@@ -72,7 +72,7 @@ Row parse_row(const std::string& line) {
   return row;
 }
 
-// Rewrites all of the input, and reads all of the output, as an application does between calls.
+// Rewrites the whole input and reads the whole output, as an application does between calls.
 void rewrite_and_read(std::uint32_t* in, std::size_t in_words, const std::uint32_t* out,
                       std::size_t out_words, bool same) {
   std::uint32_t sum = 0;
@@ -80,7 +80,8 @@ void rewrite_and_read(std::uint32_t* in, std::size_t in_words, const std::uint32
     sum += out[i];
   }
   const volatile std::uint32_t sink = sum;
-  // Small finite numbers in every dtype; in place the old sums are overwritten too.
+  // Writes bits that are small finite numbers in every dtype. In place, this also overwrites the
+  // previous sums.
   const std::uint32_t bits = 0x34343434U + ((sink & 1U) | (same ? 2U : 0U));
   for (std::size_t i = 0; i < in_words; ++i) {
     in[i] = bits;
@@ -101,7 +102,7 @@ std::string answer(const Peer& peer, Samples& samples, std::uint64_t wrong) {
   return text;
 }
 
-// One row on every rank; rank 0 returns the answer.
+// Runs one row on every rank. Rank 0 returns the answer.
 std::string run_row(Peer& peer, Control& control, Row row) {
   const int rank = peer.rank();
   const int size = peer.size();
@@ -128,7 +129,7 @@ std::string run_row(Peer& peer, Control& control, Row row) {
                      out_bytes / sizeof(std::uint32_t), in_place);
   };
   Samples samples = time_calls(control, rank, size, row.timing, call, refresh);
-  // Once more, after all the timed calls.
+  // Checks the result once more, after all timed calls.
   fill_input(operation, rank, size);
   call();
   my_wrong += count_wrong(operation, rank, size);
@@ -198,7 +199,8 @@ int main(int argc, char** argv) {
   try {
     const auto options = unisono::bench::parse_arguments(argc, argv);
     const auto peer = unisono::bench::make_peer(options);
-    // After the library has started: its helper threads, if any, stay free; the rank does not.
+    // Pins the rank after the library has started, so that the library's helper threads are not
+    // pinned.
     unisono::bench::pin_rank(peer->rank(), peer->size());
     unisono::bench::serve(*peer, options);
     return 0;

@@ -1,4 +1,4 @@
-// Connects the processes of a benchmark job over TCP: each leaves the address of its acceptor in
+// Connects the processes of a benchmark job over TCP. Each process writes its listening address to
 // the job's directory.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace unisono::bench {
 
-// The address that this process listens at: UNISONO_BENCH_HOST, or else the loopback device.
+// Connects all processes. This process listens on UNISONO_BENCH_HOST, or on the loopback interface.
 tcp::Channels connect_mesh(const LaunchOptions& launch);
 
 }  // namespace unisono::bench

@@ -1,4 +1,5 @@
-// The driver's interface to a library under test: one call of one operation, ready to be timed.
+// Interface between the driver and a library under test: prepares one operation as a call to be
+// timed.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,8 @@
 
 namespace unisono::bench {
 
-// The collectives, and `exchange`: each rank sends to its neighbour (rank xor 1) and receives
-// from it.
+// The collectives, and `exchange`, in which each rank sends to its neighbour (rank xor 1) and
+// receives from it.
 enum class Kind {
   all_reduce,
   all_gather,
@@ -25,15 +26,16 @@ enum class Kind {
   scatter
 };
 
-// The kind of buffers and of the call. Only unisono has more than `ordinary`.
+// Kind of buffers and call. Only unisono supports kinds other than `ordinary`.
 enum class Memory {
-  ordinary,    // anonymous private pages, the usual call
-  registered,  // memory the library allocated for this purpose, the usual call
-  persistent   // ordinary memory; checks and choices made once, before the timed calls
+  ordinary,    // anonymous private pages, the normal call
+  registered,  // memory that the library allocated for this purpose, the normal call
+  persistent   // ordinary memory; checks and algorithm choice happen once, before the timed calls
 };
 
-// One row. `count` is the vector (all_reduce, broadcast, reduce, exchange), or one rank's part of
-// it (all_gather, reduce_scatter, gather, scatter), or one pair's part (all_to_all).
+// One row. `count` is the number of elements in the vector (all_reduce, broadcast, reduce,
+// exchange), in one rank's part (all_gather, reduce_scatter, gather, scatter) or in one pair's part
+// (all_to_all).
 struct Operation {
   Kind kind = Kind::barrier;
   Dtype dtype = Dtype::f32;
@@ -44,7 +46,7 @@ struct Operation {
 };
 inline constexpr int kRoot = 0;
 
-// Memory of a row; released when the last copy of the pointer goes.
+// Memory of a row, released with the last copy of the pointer.
 using Buffer = std::shared_ptr<void>;
 
 class Peer {
@@ -54,18 +56,18 @@ class Peer {
   virtual std::string version() const = 0;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // The operation as a function without arguments; empty if the library does not offer it.
+  // Returns the operation as a function without arguments; empty if the library does not offer it.
   virtual std::function<void()> bind(const Operation& operation) = 0;
   virtual Buffer allocate(std::size_t bytes, Memory memory);  // default: anonymous private pages
 };
 
 struct LaunchOptions {
   std::string directory;  // control file, command and answer pipes
-  int rank = -1;          // of ranks that no launcher of the library starts
+  int rank = -1;          // given if the library has no launcher
   int size = -1;
 };
 
-// Defined by the one library that the program is built for.
+// Defined by the library for which the program is built.
 std::unique_ptr<Peer> make_peer(const LaunchOptions& options);
 
 }  // namespace unisono::bench

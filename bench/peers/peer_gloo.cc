@@ -1,6 +1,5 @@
-// Gloo over TCP, the only transport it has: on the loopback interface, or as UNISONO_BENCH_HOST
-// says. Its options are
-// made once for a row, which favours it; reduce_scatter is its older, in-place algorithm class.
+// Gloo over TCP, on the loopback interface or on UNISONO_BENCH_HOST. Its options are created once
+// per row, which favours Gloo. reduce_scatter is Gloo's older, in-place algorithm class.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
@@ -29,7 +28,8 @@ void sum_floats(void* out, const void* a, const void* b, std::size_t count) {
   gloo::sum<float>(out, a, b, count);
 }
 
-// A function that owns Gloo's options, which cannot be copied as std::function wants.
+// Returns a function that shares ownership of Gloo's options, because std::function must be
+// copyable and the options are not.
 template <typename Options>
 std::function<void()> repeat(const std::shared_ptr<Options>& options,
                              void (*collective)(Options&)) {
@@ -66,7 +66,7 @@ class GlooPeer final : public Peer {
     made->setTag(row_);
     return made;
   }
-  // The part of a gather or scatter that only the root has.
+  // Returns true on the root, which alone has the whole vector of a gather or scatter.
   bool is_root() const { return context_->rank == kRoot; }
 
   std::shared_ptr<gloo::rendezvous::Context> context_;

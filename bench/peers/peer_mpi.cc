@@ -1,5 +1,4 @@
-// Open MPI and MPICH, as installed, with their default settings: this file is compiled once for
-// each.
+// Open MPI and MPICH with their default settings. This file is compiled once for each.
 #include <mpi.h>
 
 #include <array>
@@ -26,7 +25,7 @@ class MpiPeer final : public Peer {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
     int length = 0;
     MPI_Get_library_version(text.data(), &length);
-    // "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\n...": the word with the digits.
+    // Finds the version in "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\n...".
     const std::string all(text.data());
     const std::size_t begin = all.find_first_of("0123456789");
     return all.substr(begin, all.find_first_not_of("0123456789.", begin) - begin);

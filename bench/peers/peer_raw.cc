@@ -1,4 +1,4 @@
-// The time of bare sockets: the ranks of each pair send all bytes to each other.
+// Measures bare sockets: the ranks of each pair send all bytes to each other.
 #include <unistd.h>
 
 #include "peers/mesh.h"

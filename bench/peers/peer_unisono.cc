@@ -1,4 +1,4 @@
-// unisono itself: ordinary memory, registered memory, and persistent operations.
+// unisono with ordinary memory, registered memory, and persistent operations.
 #include "peers/peer.h"
 #include "unisono/unisono.hpp"
 
@@ -38,7 +38,7 @@ ConnectOptions connect_options(const LaunchOptions& launch) {
   ConnectOptions options;
   options.rank = launch.rank;
   options.size = launch.size;
-  // The directory is new for each job, so its last word names the job.
+  // The directory is new for each job, so its last component identifies the job.
   options.job = launch.directory.substr(launch.directory.find_last_of('/') + 1);
   return options;
 }

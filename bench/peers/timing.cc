@@ -18,7 +18,7 @@ class Timer {
   Timer(Control& control, int rank, int size, const std::function<void()>& call)
       : control_(control), rank_(rank), size_(size), call_(call) {}
 
-  // One batch on all ranks; this rank's time goes into sample `index`.
+  // Runs one batch on all ranks, and stores this rank's time as sample `index`.
   void batch(std::uint32_t calls, std::uint32_t index) {
     control_.barrier(true);
     const std::uint64_t begin = ticks();
@@ -38,7 +38,7 @@ class Timer {
     return slowest / 1000.0;
   }
 
-  // Rank 0 chooses the numbers of the next stage from the sample just taken.
+  // Rank 0 chooses the numbers of calls and batches for the next stage from the latest sample.
   template <typename Choose>
   void choose(const Choose& next) {
     control_.barrier();

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""unisono and gloo as backends of PyTorch, measured in turns by the same processes.
+"""Compares unisono and gloo as PyTorch backends, in the same processes, in turns.
 
     build/venv/bin/python bench/python/compare.py --ranks 2
 
-"direct" is the library without PyTorch: a prepared call from Python. "none" is PyTorch with a backend
-that does nothing: what it costs by itself. "bf16" has as many elements as
-the f32 row of the same size, so half the bytes. The time of a call is that of the slowest rank: the
-median over rounds, each of which runs all of them one after the other.
+"direct" is the library without PyTorch: a prepared call from Python. "none" is PyTorch with a backend that
+does nothing, which shows PyTorch's own cost. "bf16" has as many elements as the f32 row of the same size, so
+half the bytes. Each round runs all backends one after the other. Times are medians over rounds, on the
+slowest rank.
 """
 
 import argparse
@@ -17,14 +17,14 @@ import ranks
 
 
 class Operation:
-    """An operation of torch.distributed, the same of unisono, and what comes of it once."""
+    """An operation of torch.distributed, the same operation of unisono, and the expected result."""
 
     def __init__(self, call, plan, out, want):
         self.call, self.plan, self.out, self.want = call, plan, out, want
 
 
 def operations(torch, dist, direct, size):
-    """name -> Operation; `size` is the larger of a rank's input and output in bytes."""
+    """Returns {name: Operation}. `size`: the larger of a rank's input and output, in bytes."""
     n, rank = direct.size, direct.rank
     count = max(size // 4 // n * n, n)
     sums = torch.full((count,), float(rank + 1))
@@ -57,7 +57,7 @@ def operations(torch, dist, direct, size):
 
 
 def check(torch, name, operation):
-    """Whether the first call gives what it must; sums then become zero, to be added for ever."""
+    """Checks the result of the first call. Then sets sums to zero, so that repeated sums do not grow."""
     if operation.out is None:
         return
     want = torch.as_tensor(operation.want).to(operation.out.dtype).expand_as(operation.out)
@@ -67,9 +67,9 @@ def check(torch, name, operation):
 
 
 def measure(torch, dist, ways, options):
-    """Seconds of a call in each way."""
+    """Returns the seconds per call for each backend."""
     calls = {}
-    for name, call in ways.items():  # how many calls make a round, the same on all ranks
+    for name, call in ways.items():  # calls per round, equal on all ranks
         begin = time.perf_counter()
         for _ in range(3):
             call()

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""unisono and gloo as backends of PyTorch beside others that want the same cores.
+"""Compares unisono and gloo as PyTorch backends while other processes compete for the same cores.
 
     build/venv/bin/python bench/python/contended.py --ranks 2 --beside gloo
 
-The neighbours: `gloo`: two jobs of four ranks over gloo, that sleep and wake all the time; `busy`:
-eight processes that compute; `none`. Each backend has processes of its own, which take turns: one
-sleeps while the other is measured. The time of a call is that of the slowest rank, the median over
-calls. `step`: the gradients of 25 M parameters, computed and reduced by DDP.
+The competing processes are two gloo jobs of four ranks, which sleep and wake all the time (`gloo`), eight
+processes that compute (`busy`), or none (`none`). Each backend has its own processes, which take turns: one
+backend sleeps while the other is measured. Times are medians over calls, on the slowest rank. `step`: DDP
+computes and reduces the gradients of 25 M parameters.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def start_neighbours(context, kind, folder):
 
 
 def operations_of(torch, dist):
-    """operation -> a call of it."""
+    """Returns {operation: function that calls it}."""
     calls = {}
     for size in (8, 64 << 10, 16 << 20):
         data = torch.zeros(size // 4)
@@ -79,7 +79,7 @@ def operations_of(torch, dist):
 
 
 def rank_main(backend, rank, ranks, folder, together, pipe):
-    """Answers each (operation, calls) with the seconds that its calls took."""
+    """Answers each (operation, calls) with the seconds of each call."""
     torch, dist = join(backend, rank, ranks, folder)
     operations = operations_of(torch, dist)
     pipe.send(list(operations))
@@ -95,7 +95,7 @@ def rank_main(backend, rank, ranks, folder, together, pipe):
 
 
 class Job:
-    """The ranks of one backend."""
+    """Ranks of one backend."""
 
     def __init__(self, context, backend, ranks, folder):
         together = context.Barrier(ranks)
@@ -106,13 +106,13 @@ class Job:
             process = context.Process(target=rank_main, daemon=True,
                                       args=(backend, rank, ranks, place, together, there))  # fmt: skip
             process.start()
-            there.close()  # so that the end of the rank is the end of the pipe
+            there.close()  # the pipe then ends with the rank
             self.pipes.append(here)
             self.processes.append(process)
         self.operations = [pipe.recv() for pipe in self.pipes][0]
 
     def measure(self, operation, calls):
-        """The seconds of each call."""
+        """Returns the seconds of each call."""
         for pipe in self.pipes:
             pipe.send((operation, calls))
         return [max(times) for times in zip(*(pipe.recv() for pipe in self.pipes))]
@@ -125,7 +125,7 @@ class Job:
 
 
 def measure(jobs, operation, budget):
-    """backend -> seconds of its calls. Each has the same share of the time."""
+    """Returns {backend: seconds of its calls}. All backends get equal shares of the time."""
     times = {name: [] for name in jobs}
     calls = {name: 3 for name in jobs}
     for job in jobs.values():

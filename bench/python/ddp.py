@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Time of a training step under DistributedDataParallel with unisono and with gloo, in turns:
+"""Times a training step under DistributedDataParallel with unisono and with gloo, in turns:
 
     build/venv/bin/python bench/python/ddp.py --ranks 2
 
-"alone" is the step with all that DistributedDataParallel does but to communicate: the rest is
-communication. Then, from a profile of one step, how much of each all_reduce ran beside the backward
-pass; --trace keeps that profile.
+"alone" is the step under DistributedDataParallel without communication; the difference is communication. Then
+a profile of one step shows how much of each all_reduce overlapped the backward pass; --trace saves that
+profile.
 """
 
 import argparse
@@ -38,8 +38,8 @@ def no_communication(_, bucket):
 
 
 def overlap(model, x, name):
-    """Each all_reduce of a step: bytes, begin and end in ms since the backward pass began, and when
-    that pass had ended. From the profiler, so that the step is slower than without it."""
+    """Profiles a step. Returns the profile, each all_reduce as (bytes, begin, end), and the end of the
+    backward pass, in ms since its begin. The profiler makes the step slower."""
     import torch
 
     with torch.profiler.profile(
@@ -91,7 +91,7 @@ def rank_main(rank, options, folder):
     torch.manual_seed(rank)
     x = torch.randn(options.batch, options.width)
     times = {"unisono": [], "gloo": [], "alone": []}
-    for turn in range(options.rounds + 2):  # two to warm up
+    for turn in range(options.rounds + 2):  # two warm-up rounds
         for name in times:
             dist.barrier()
             took = step_time(models[name], x)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Dispatch and combine of experts beside the way of PyTorch alone: all_to_all_single and index_select over gloo.
+"""Compares dispatch and combine with plain PyTorch: all_to_all_single and index_select over gloo.
 
     build/venv/bin/python bench/python/experts.py
     build/venv/bin/python bench/python/experts.py --ranks 4 --tokens 64 --hidden 2048 --experts 64 -k 8
@@ -15,7 +15,7 @@ CASES = ((4096, 2048, 64, 8), (2048, 4096, 8, 2), (128, 7168, 64, 8), (64, 2048,
 
 
 class Textbook:
-    """Rows sorted by expert, counts, rows, sorted again; and back."""
+    """The plain PyTorch method: sorts rows by expert, exchanges counts and rows, sorts again; and back."""
 
     def __init__(self, torch, dist, experts, group):
         self.torch, self.dist, self.group = torch, dist, group
@@ -26,7 +26,7 @@ class Textbook:
         flat = chosen.reshape(-1).long()
         self.order = flat.argsort(stable=True)
         counts = torch.bincount(flat, minlength=self.experts)
-        came = torch.empty_like(counts)  # of each rank, rows for each expert here
+        came = torch.empty_like(counts)  # [rank]: rows for each expert of this rank
         self.dist.all_to_all_single(came, counts, group=self.group)
         self.sent = counts.reshape(self.ranks, -1).sum(1).tolist()
         self.got = came.reshape(self.ranks, -1).sum(1).tolist()
@@ -49,7 +49,7 @@ class Textbook:
 
 
 def median_us(dist, call, repeat):
-    """The slowest rank's, of each repetition."""
+    """Returns the slowest rank's time of each repetition."""
     import torch
 
     times = []

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What many process groups cost: time to make and first use them, threads, descriptors.
+"""Measures the cost of many process groups: time to create and first use them, threads, file descriptors.
 
     build/venv/bin/python bench/python/groups.py --groups 200
     build/venv/bin/python bench/python/groups.py --groups 50 --default gloo
@@ -17,7 +17,7 @@ def has():
 
 
 def use(torch, dist, backend, count):
-    """Seconds, and how many threads and descriptors there are more than before."""
+    """Returns the seconds, and the increase in threads and file descriptors."""
     before = has()
     dist.barrier()
     begin = time.perf_counter()

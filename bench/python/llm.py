@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Models of Hugging Face transformers, unchanged, over unisono, over gloo, and in one process:
+"""Runs unchanged models of Hugging Face transformers over unisono, over gloo, and in one process:
 
     build/venv/bin/python bench/python/llm.py --model llama --layout tp --ranks 2
 
-Each way has processes of its own, which answer in turns: those of the others sleep meanwhile. An
-answer is a prompt of 32 tokens and --tokens more, chosen greedily. "tokens/s" is that of the
-tokens after the first: the median over the rounds; "first ms" is the prompt's. The all_reduces of
-the tokens after the first are timed where transformers calls them, so that they include the wait
-for slower ranks. Each rank is bound to its part of the processors. "bits" says
-whether all ranks computed the same logits to the bit.
+Each method has its own processes, which answer in turns while the others sleep. An answer is a prompt of 32
+tokens followed by --tokens tokens, chosen greedily. "first ms" is the time until the first token. "tokens/s"
+is the rate of the tokens after the first. Both are medians over the rounds. The all_reduces of the tokens
+after the first are timed where transformers calls them, so their times include waiting for slower ranks. Each
+rank is bound to its share of the processors. "bits" reports whether all ranks computed the same logits, bit
+by bit.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import llm_models
 
 
 class Stopwatch:
-    """Durations of torch.distributed.all_reduce, for whoever calls it as transformers does."""
+    """Records the duration of every call of torch.distributed.all_reduce."""
 
     def __init__(self, dist):
         self.seconds = []
@@ -39,7 +39,8 @@ class Stopwatch:
 
 
 def answer(torch, model, prompt, count, watch):
-    """(seconds until the first token, seconds of the others, the tokens); `watch` has the others' all_reduces"""
+    """Returns (seconds until the first token, seconds of the other tokens, the tokens). Afterwards `watch`
+    has the all_reduces of the other tokens."""
     from transformers import StoppingCriteria, StoppingCriteriaList
 
     times = [time.perf_counter()]
@@ -97,7 +98,7 @@ def rank_main(way, rank, options, folder, pipe):
 
 
 class Way:
-    """The processes of one way to run the model."""
+    """The processes of one method."""
 
     def __init__(self, name, options, folder):
         self.name, self.first, self.rest, self.reduces, self.tokens = name, [], [], [], None
@@ -112,7 +113,7 @@ class Way:
             theirs.close()
             self.processes.append(process)
             self.pipes.append(ours)
-        said = [pipe.recv() for pipe in self.pipes]  # EOFError: a rank has failed, and said why
+        said = [pipe.recv() for pipe in self.pipes]  # EOFError: a rank has failed and printed why
         self.same_bits = len({digest for digest, _ in said}) == 1
         self.logits = said[0][1]
 
@@ -157,7 +158,7 @@ def main():
             parser.error(f"transformers cannot run {options.model} so: {why}; try other --ranks, or --layout pp")
         ways = [Way(name, options, folder) for name in ("alone", "unisono", "gloo")]
         for way in ways:
-            way.run(4)  # to warm up
+            way.run(4)  # warm-up
             way.first, way.rest, way.reduces = [], [], []
         for _ in range(options.rounds):
             for way in ways:

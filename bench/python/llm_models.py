@@ -1,4 +1,4 @@
-"""The models of llm.py, as folders that transformers reads. Nothing is downloaded here."""
+"""Creates the models of llm.py as folders that transformers can read. Downloads nothing."""
 
 import os
 from pathlib import Path
@@ -39,8 +39,8 @@ def _smollm2():
 
     if not SMOLLM2.exists():
         raise SystemExit(f"llm: {SMOLLM2} is not there; scripts/fetch-model smollm2 fetches it")
-    # A model read from GGUF counts as quantised and cannot be saved, so its weights move to a new
-    # one.
+    # transformers treats a model from GGUF as quantised and cannot save it, so its weights are
+    # copied to a new model.
     read = AutoModelForCausalLM.from_pretrained(
         SMOLLM2.parent, gguf_file=SMOLLM2.name, dtype=torch.float32
     )
@@ -55,7 +55,7 @@ MODELS = {"llama": _llama, "qwen3_moe": _qwen3_moe, "smollm2": _smollm2}
 
 
 def save(name, folder, dtype):
-    """Random weights are the same in each run; those of smollm2 are real ones."""
+    """Writes a model's folder. Random weights are the same in each run; smollm2 has trained weights."""
     import torch
 
     torch.manual_seed(5)
@@ -63,7 +63,7 @@ def save(name, folder, dtype):
 
 
 def misfit(folder, layout, ranks):
-    """Why transformers cannot cut the model so, or None."""
+    """Returns why transformers cannot distribute the model like this, or None."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(folder)
@@ -74,7 +74,8 @@ def misfit(folder, layout, ranks):
 
 
 def load(folder, layout, ranks, dtype):
-    """`layout`: "alone", "tp", "pp", "ep", or "ep-" and how the experts get their tokens."""
+    """Loads a model. `layout`: "alone", "tp", "pp", "ep", or "ep-" followed by the method of expert
+    exchange."""
     import torch
     from transformers import AutoModelForCausalLM
     from transformers.distributed import DistributedConfig

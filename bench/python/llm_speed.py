@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""examples/llm in one process, on ranks, and llama.cpp, on the same weights and as many processors:
+"""Compares examples/llm in one process and on ranks with llama.cpp, on equal weights and processors:
 
     build/venv/bin/pip install xllamacpp==2026.10.11549 gguf
     build/venv/bin/python bench/python/llm_speed.py
 
-Each answer has a process of its own, one after the other, in another order each round: a prompt of --prompt
-tokens, and --tokens behind it, the likeliest ones. Reading weights is not part of the times. Both
-programs read one file, in which the weights of --model are unpacked to --precision. llama.cpp comes as
-xllamacpp, and without that its row is left out; "of" is the share of the first row's rate. Rates are tokens a
-second, medians over the rounds with the least and the most behind them.
+Each answer runs in its own process, one after the other, in a different order each round. An answer is a
+prompt of --prompt tokens followed by the --tokens likeliest tokens. Times do not include reading weights.
+Both programs read one file, in which the weights of --model are unpacked to --precision. llama.cpp comes with
+xllamacpp; without it, the row of llama.cpp is omitted. "of" is the rate relative to the first row. Rates are
+tokens per second: the median over the rounds, followed by the least and the greatest.
 """
 
 import argparse
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def unpack(source, made, precision):
-    """Writes the GGUF file again, its matrices in one type."""
+    """Copies the GGUF file, converting all matrices to one type."""
     import gguf
 
     reader = gguf.GGUFReader(source)
@@ -46,7 +46,7 @@ def unpack(source, made, precision):
 
 
 def llama_cpp_main(model, text, options):
-    """Prints tokens of the prompt, their rate, the rate of the others, and the answer."""
+    """Prints the number of prompt tokens, their rate, the rate of the other tokens, and the answer."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -59,13 +59,13 @@ def llama_cpp_main(model, text, options):
         {"prompt": text, "n_predict": options.tokens, "temperature": 0, "cache_prompt": False}
     )
     times = said["timings"]
-    rest = (times["predicted_n"] - 1) / times["predicted_ms"] * 1e3  # the first one is the prompt's
+    rest = (times["predicted_n"] - 1) / times["predicted_ms"] * 1e3  # without the first token
     print(times["prompt_n"], times["prompt_per_second"], rest)
     print(said["choices"][0]["text"])
 
 
 class Way:
-    """One way to answer, as a command line, and what it measured."""
+    """A method as a command line, with its measurements."""
 
     def __init__(self, name, command):
         self.name, self.command = name, [str(word) for word in command]
@@ -120,7 +120,7 @@ def ways(options, model, text):
 
 
 def prompt_text(program, model, tokens):
-    """The beginning of the licence, of as many tokens as wanted."""
+    """Returns the beginning of the licence with the requested number of tokens."""
     words = (ROOT / "LICENSE").read_text().split()
     few, many = 0, len(words)
     while many - few > 1:

@@ -1,4 +1,4 @@
-"""Starts the ranks of a benchmark, and does not wait for ever if one of them fails."""
+"""Starts the ranks of a benchmark, and ends them if one of them fails."""
 
 import multiprocessing
 import os
@@ -7,7 +7,8 @@ import time
 
 
 def join(rank, ranks, folder, default="unisono"):
-    """In a rank: the world of `default`, and the same ranks as a group of the other of unisono and gloo."""
+    """Joins a rank. Returns the world of `default`, and a group of all ranks with the other backend (unisono
+    or gloo)."""
     import warnings
 
     import torch
@@ -22,7 +23,7 @@ def join(rank, ranks, folder, default="unisono"):
 
 
 def start(body, options):
-    """Calls body(rank, options, folder) in a process for each rank; the worst exit status."""
+    """Calls body(rank, options, folder) in one process per rank. Returns the greatest exit status."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         ranks = [
@@ -32,7 +33,7 @@ def start(body, options):
         for rank in ranks:
             rank.start()
         while any(rank.is_alive() for rank in ranks):
-            if any(rank.exitcode for rank in ranks):  # the others would wait for it
+            if any(rank.exitcode for rank in ranks):  # the others would wait for this rank
                 time.sleep(1)
                 for rank in ranks:
                     rank.terminate()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Weights from two trainer ranks to two engine ranks: a reshard beside gather and broadcast of whole tensors.
+"""Compares a reshard from two trainer ranks to two engine ranks with gather and broadcast of whole tensors.
 
     build/venv/bin/python bench/python/reshard.py
     build/venv/bin/python bench/python/reshard.py --rounds 5 --layers 30
 
-The model has the shapes of SmolLM-135M in bf16. The trainer cuts every tensor over rows; the engine has
-tensor parallelism. The three ways take turns; each number is a median over the rounds, and a ratio is the
-median of the ratios within a round. After each run, every value on the engine is compared with the one
-that was drawn for it.
+The model has the shapes of SmolLM-135M in bf16. The trainer shards every tensor by rows; the engine uses
+tensor parallelism. The three methods alternate. Each number is a median over the rounds, and a ratio is the
+median of the ratios per round. After each run, every value on the engine is compared with the value drawn for
+it.
 """
 
 import argparse
@@ -22,7 +22,7 @@ TRAINER, ENGINE = (0, 1), (2, 3)
 
 
 def model(layers):
-    """name -> (shape, the dimension that the engine cuts; None: whole on each rank)."""
+    """Returns {name: (shape, dimension that the engine shards; None: whole on each rank)}."""
     tensors = {"embedding": ((VOCABULARY, WIDTH), 0), "norm": ((WIDTH,), None)}
     for layer in range(layers):
         tensors |= {
@@ -40,7 +40,7 @@ def model(layers):
 
 
 class Whole:
-    """The usual way: rank 0 gathers a tensor and broadcasts it to the engine, which keeps its part."""
+    """The usual method: rank 0 gathers a tensor and broadcasts it to the engine, which keeps its part."""
 
     def __init__(self, dist, backend):
         self.dist = dist
@@ -93,7 +93,7 @@ def rank_main(rank, options, folder):
         "gather and broadcast over unisono": lambda: own.run(tensors, before, after),
     }
     times = {way: [] for way in ways}
-    for turn in range(options.rounds + 1):  # the first one only warms up
+    for turn in range(options.rounds + 1):  # the first round is warm-up
         for way, call in ways.items():
             for tensor in after.values():
                 tensor.zero_()

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""unisono and another library beside processes that only compute, and want the same cores.
+"""Compares unisono with another library while processes that only compute compete for the same cores.
 
-Both run the same rows on buffers of their own, timed by the same code, in turns, row by row; while
-one runs the other sleeps, and the others compute all the time. A call ends when the slowest rank has
-it; times are in microseconds, medians over turns: of the median call, and of all calls of a turn by
-their number. A rank that lost its core to one that computes waits for milliseconds: the median call
-has not, and only the mean says how long many calls take. Below 1 unisono is quicker.
+Both libraries run the same rows on their own buffers, timed by the same code, in turns, row by row. One
+library sleeps while the other runs; the other processes compute all the time. A call ends when the slowest
+rank ends. Times are in microseconds, as medians over turns of a turn's median call and of its mean call. A
+rank that lost its core waits for milliseconds; the median call does not show this, but the mean does. A ratio
+below 1 means that unisono is faster.
 
   bench/report/beside.py                        8 busy loops, 2 and 4 ranks
-  bench/report/beside.py --busy 0 --ranks 2     nothing beside them
+  bench/report/beside.py --busy 0 --ranks 2     no competing processes
   bench/report/beside.py --busy 2 --peer openmpi --calls all_reduce:8,all_to_all:1M
 """
 
@@ -27,7 +27,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 class Turns(Bench):
-    """unisono and a peer, each with the same row."""
+    """Measures unisono and a peer with the same row."""
 
     def __init__(self, peer, *rest):
         super().__init__(*rest)
@@ -38,7 +38,7 @@ class Turns(Bench):
         return [(name, name, row) for name in self.columns]
 
     def hop(self):
-        return 0.0  # cores that others use are neither near nor far
+        return 0.0  # with busy cores, near and far mean nothing
 
 
 def parse_calls(text):
@@ -63,13 +63,13 @@ def parse_arguments():
 
 
 def median_of(samples, name, what):
-    """None: it has no samples."""
+    """Returns the median, or None if there are no samples."""
     times = [sample[what] for sample in samples if sample["column"] == name]
     return statistics.median(times) if times else None
 
 
 def measure(bench, case):
-    """One row. How many samples are wrong."""
+    """Measures and prints one row. Returns the number of wrong samples."""
     samples = bench.measure(case)
     cells = []
     for what in ("median_us", "mean_us"):

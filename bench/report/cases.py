@@ -1,4 +1,4 @@
-"""The rows of the benchmark, and the ratios each has to reach."""
+"""The rows of the benchmark, and the target ratio of each."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,12 @@ DTYPE_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "f8e4m3": 1, "f8e5m2": 1}
 class Case:
     ranks: int
     collective: str
-    bytes: int       # of the vector, or of one rank's or pair's part
-    fresh: bool      # inputs rewritten and outputs read before each timed call
+    bytes: int       # in the vector, or in one rank's or pair's part
+    fresh: bool      # rewrite inputs and read outputs before each timed call
     dtype: str = "f32"
 
     def row(self, memory, budget_ms):
-        """The line that asks a benchmark program for this case."""
+        """Returns the line that requests this case from a benchmark program."""
         return (f"{self.collective} bytes={self.bytes} dtype={self.dtype} memory={memory} "
                 f"fresh={int(self.fresh)} budget_ms={budget_ms}")
 
@@ -28,8 +28,8 @@ class Case:
         return Case(self.ranks, self.collective, 4 * count, self.fresh)
 
     def exchange(self):
-        """What each rank of an all_reduce has to send, and to receive, at least: 2 (n-1)/n of the vector
-        (Patarasuk and Yuan, 2009)."""
+        """Returns the case of the bytes that each rank of an all_reduce must send and receive at least: 2
+        (n-1)/n of the vector (Patarasuk and Yuan, 2009)."""
         return Case(self.ranks, "exchange", 2 * (self.ranks - 1) * self.bytes // self.ranks, self.fresh)
 
     def label(self):
@@ -40,8 +40,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Target:
-    """Most allowed time, as a ratio to the best peer; `limit`: to the limit, of registered memory
-    or, over TCP, of ordinary memory."""
+    """Greatest allowed time relative to the best peer. `limit`: relative to the limit, for registered memory
+    or, over TCP, for ordinary memory."""
     ordinary: float | None = None
     registered: float | None = None
     persistent: float | None = None
@@ -58,7 +58,7 @@ def tcp_target(case, cpus):
 
 def target(case):
     if case.dtype != "f32":
-        # To unisono's own f32 of the same count.
+        # Relative to unisono's own f32 with the same count.
         halved = case.dtype == "bf16" and case.collective == "all_reduce"
         ratio = 0.6 if halved and case.bytes >= MIB // 2 else 1.0
         return Target(ratio, ratio)
@@ -96,7 +96,7 @@ def tcp_cases(ranks_list, quick):
 
 
 def default_cases(ranks_list, quick):
-    """The rows that the project's speed targets name."""
+    """Returns the rows that the project's speed targets name."""
     cases = []
     for ranks in ranks_list:
         for fresh in (True, False):
@@ -109,7 +109,7 @@ def default_cases(ranks_list, quick):
                           for collective in COLLECTIVES[1:]
                           for size in (small[:1] if collective == "barrier" else small)]
     if not quick and 2 in ranks_list:
-        # Half and quarter floats beside f32 of the same count.
+        # Adds 16-bit and 8-bit floats, with f32 of the same count.
         cases += [Case(2, "all_reduce", size // 4 * width, True, dtype)
                   for size in (MIB, 16 * MIB)
                   for dtype, width in DTYPE_BYTES.items() if dtype != "f32"]
@@ -117,7 +117,7 @@ def default_cases(ranks_list, quick):
 
 
 def crossed_cases(ranks_list, collectives, sizes, dtypes, fresh_modes):
-    """Every combination of what was asked for."""
+    """Returns every combination of the requested values."""
     return [Case(ranks, collective, size, fresh, dtype)
             for ranks in ranks_list
             for fresh in fresh_modes

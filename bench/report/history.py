@@ -1,4 +1,4 @@
-"""What runs of the benchmark are kept: one JSON file for each machine and day, and the site's page of them."""
+"""Stores benchmark runs as one JSON file per machine and day, and writes the site's page about them."""
 
 import json
 import math
@@ -27,19 +27,19 @@ def row_of(result):
 
 
 def record(results, *, date, machine, unisono, versions, options, load):
-    """`results`: of one run; `unisono`: its version and commit; `versions`: of each peer; `options`: of the
-    command; `load`: of the machine at the end."""
+    """Returns the record of one run. `unisono`: its version and commit; `versions`: of each peer; `options`:
+    of the command; `load`: of the machine at the end."""
     return {"date": date, "machine": machine, "unisono": unisono, "versions": versions, "options": options,
             "load": load, "rows": [row_of(result) for result in results]}
 
 
 def processor(kept):
-    """The machine without its kernel, which changes."""
+    """Returns the machine's description without its kernel version, which changes."""
     return kept["machine"].split(", Linux")[0]
 
 
 def keep(folder, kept):
-    """Writes the record as DATE-MACHINE.json, over an earlier one of that day; returns the file."""
+    """Writes the record as DATE-MACHINE.json, replacing an earlier record of that day. Returns the file."""
     name = re.sub(r"\W+", "-", processor(kept).lower()).strip("-")
     path = pathlib.Path(folder) / f"{kept['date']}-{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def keep(folder, kept):
 
 
 def groups(rows):
-    """Rows of f32 by network, ranks and data, in that order."""
+    """Groups f32 rows by network, ranks and data, in that order."""
     found = {}
     for row in rows:
         if row["dtype"] == "f32":
@@ -83,7 +83,7 @@ def page_of(kept, link):
 
 
 def page(folder, link="benchmarks/{}"):
-    """The Markdown page of all records of a folder: machine by machine, the newest first."""
+    """Returns the Markdown page of a folder's records: machine by machine, newest first."""
     machines = {}
     for path in sorted(pathlib.Path(folder).glob("*.json"), reverse=True):
         kept = json.loads(path.read_text())

@@ -1,4 +1,4 @@
-"""Jobs: the benchmark programs, started once for each number of ranks and asked row by row."""
+"""Runs jobs: benchmark programs that are started once per number of ranks and then run row by row."""
 
 import json
 import os
@@ -13,11 +13,11 @@ START_SECONDS = 30
 
 
 class JobError(Exception):
-    """A job that did not start, died, or gave no answer in time."""
+    """A job did not start, ended early, or did not answer in time."""
 
 
 def launch_commands(implementation, program, ranks, directory, network):
-    """The processes of one job: each a list of arguments, and what its environment has more."""
+    """Returns the processes of a job, each as its arguments and its additional environment variables."""
     program = [program, "--directory", directory]
     if implementation == "limit":
         return [(program, {})]
@@ -37,7 +37,7 @@ def launch_commands(implementation, program, ranks, directory, network):
              network.environment(implementation, rank, ranks)) for rank in range(ranks)]
 
 
-# Starts the processes of a job, and ends with the first one that fails.
+# Starts the processes of a job, and ends as soon as one of them fails.
 STARTER = """
 import json, os, subprocess, sys
 job = json.loads(os.environ.pop("UNISONO_BENCH_JOB"))
@@ -47,16 +47,16 @@ sys.exit(any(os.wait()[1] != 0 for _ in ranks))
 
 
 def in_one_session(commands):
-    """One command for all processes of a job, as a launcher starts them. Linux shares the time of a
-    core between sessions first (autogroups): a rank with a session of its own could not give way to
-    another one. What their environments have more may be secret, so it is on no command line."""
+    """Returns one command that starts all processes of a job in one session, as a launcher does. Linux first
+    shares a core's time between sessions (autogroups), so a rank in its own session could not yield to
+    another rank. Environment variables may be secret, so they are not on the command line."""
     if len(commands) == 1:
         return commands[0]
     return [sys.executable, "-c", STARTER], {"UNISONO_BENCH_JOB": json.dumps(commands)}
 
 
 class Job:
-    """A running benchmark program: all ranks sleep unless a row is asked."""
+    """A running benchmark program, whose ranks sleep between rows."""
 
     def __init__(self, implementation, program, ranks, network):
         self.implementation = implementation
@@ -64,7 +64,7 @@ class Job:
         for name in ("rows", "answers"):
             os.mkfifo(os.path.join(self.directory, name))
         open(os.path.join(self.directory, "control"), "wb").close()
-        # Open for both directions, so that neither side waits for the other to open.
+        # Opened for both directions, so that neither side waits for the other to open.
         self.rows = os.open(os.path.join(self.directory, "rows"), os.O_RDWR)
         self.answers = os.open(os.path.join(self.directory, "answers"), os.O_RDWR)
         self.pending = b""
@@ -81,7 +81,7 @@ class Job:
             raise
 
     def ask(self, row, timeout):
-        """The answer to one row, as a dictionary."""
+        """Runs a row. Returns the answer as a dictionary."""
         os.write(self.rows, (row + "\n").encode())
         return json.loads(self._read_line(timeout))
 
@@ -101,7 +101,7 @@ class Job:
         self.log.flush()
         self.log.seek(0)
         text = self.log.read().decode(errors="replace").strip()
-        return text.splitlines()[0] if text else "ended without a word"
+        return text.splitlines()[0] if text else "ended without output"
 
     def close(self):
         try:
@@ -115,7 +115,7 @@ class Job:
             except subprocess.TimeoutExpired:
                 os.killpg(self.process.pid, signal)
         try:
-            os.killpg(self.process.pid, 9)  # ranks that the one that failed has left
+            os.killpg(self.process.pid, 9)  # ranks that a failed rank has left behind
         except ProcessLookupError:
             pass
         self.process.wait()

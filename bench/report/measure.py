@@ -1,4 +1,5 @@
-"""Interleaved measurement: the implementations take turns, with the state of the machine beside."""
+"""Interleaved measurement: implementations take turns, and the machine's state is recorded with each
+sample."""
 
 import os
 import statistics
@@ -17,7 +18,7 @@ def state_of(hop_us):
 
 
 class Bench:
-    """The jobs, and how a case is measured with them."""
+    """Owns the jobs, and measures cases with them."""
 
     def __init__(self, programs, repeats, budget_ms, progress, network):
         self.programs = programs        # implementation -> path of its program
@@ -52,7 +53,7 @@ class Bench:
         return self.job("limit", 1).ask("hop", ROW_SECONDS)["median_us"]
 
     def contestants(self, case):
-        """What takes turns: (column, implementation, row)."""
+        """Returns the implementations that take turns, as (column, implementation, row)."""
         rows = [("limit", "limit", case.row("ordinary", self.budget_ms) + f" ranks={case.ranks}")]
         rows += [(name, name, case.row("ordinary", self.budget_ms))
                  for name in PEERS if name in self.programs and case.dtype == "f32"]
@@ -66,24 +67,25 @@ class Bench:
         # Only all_reduce of f32 has a limit program; the hop is the limit of small rows.
         if case.collective != "all_reduce" or case.dtype != "f32" or "raw" in self.programs:
             rows = rows[1:]
-        # Over TCP the limit is that the ranks of each pair exchange the bytes in one go. Between network
-        # namespaces more than two ranks have a cheaper way inside one.
+        # Over TCP, the limit is an exchange of the bytes between the ranks of each pair. Between
+        # network namespaces this limit holds only for two ranks: more ranks can communicate more
+        # cheaply within a namespace.
         pairs = case.ranks == 2 or case.ranks % 2 == 0 and self.network.name == "tcp"
         if "raw" in self.programs and pairs and case.collective == "all_reduce":
             rows.append(("limit", "raw", case.exchange().row("ordinary", self.budget_ms)))
         return rows
 
     def measure(self, case):
-        """All samples of a case: a list of {column, median_us, hop_us, state, ...}."""
+        """Returns all samples of a case: a list of {column, median_us, hop_us, state, ...}."""
         rows = self.contestants(case)
         if not rows:
             return []
         samples = []
-        out = set()                      # columns that failed, or that the library does not offer
+        out = set()                      # columns that failed or are not offered
         for turn in range(2 * self.repeats):
             if turn >= self.repeats and self._enough(samples, rows, out):
                 break
-            # Each turn another one begins.
+            # Each turn starts with a different implementation.
             order = rows[turn % len(rows):] + rows[:turn % len(rows)]
             hop_us = self.hop()
             for column, implementation, row in order:
@@ -129,7 +131,7 @@ class Bench:
 
 
 def summarise(case, samples, bench):
-    """One result: the medians of the state that has samples from most implementations."""
+    """Returns the result of a case: the medians in the state with samples from the most implementations."""
     def medians(state):
         found = {}
         for sample in samples:
@@ -162,16 +164,16 @@ def summarise(case, samples, bench):
 
 
 def limit_us(case, times, hop_us, bench):
-    """No implementation can be faster than this on this machine; None where it is not known."""
+    """Returns the least time that any implementation can reach on this machine, or None if unknown."""
     cpus = len(os.sched_getaffinity(0))
-    turns = -(-case.ranks // cpus) - 1      # ranks that must take turns on one CPU, less the first
+    turns = -(-case.ranks // cpus) - 1      # further ranks that share one CPU
     waiting = turns * bench.one_switch() if turns else 0.0
     if bench.network.name != "shm":
         return times.get("limit")
     if "limit" in times:
         return times["limit"] + waiting
     if case.collective in ROOTED and not case.fresh:
-        return None                         # calls in one direction overlap each other
+        return None                         # one-way calls overlap
     if case.bytes <= 256 or case.collective == "barrier":
         return hop_us + waiting
     return None

@@ -1,5 +1,5 @@
-"""What the jobs talk over: shared memory, TCP on the loopback device, or TCP between two network
-namespaces that a veth pair connects."""
+"""Networks of the jobs: shared memory, TCP on the loopback interface, or TCP between two network namespaces
+connected by a veth pair."""
 
 import os
 import secrets
@@ -8,7 +8,7 @@ import subprocess
 
 
 class NotPermitted(Exception):
-    """Namespaces cannot be made here."""
+    """Network namespaces cannot be created on this machine."""
 
 
 def free_port():
@@ -18,7 +18,7 @@ def free_port():
 
 
 class SharedMemory:
-    """Every library as it is on one host."""
+    """Every library with its default network on one host."""
 
     name = "shm"
     memories = ["ordinary", "registered", "persistent"]
@@ -31,11 +31,11 @@ class SharedMemory:
         return {}
 
     def inside(self, rank, command):
-        """The command, to be run where this rank lives."""
+        """Returns the command that runs in the rank's network namespace."""
         return command
 
     def launcher(self, implementation, command):
-        """The launcher's command, to be run where it reaches all ranks."""
+        """Returns the launcher's command, run in a namespace that reaches all ranks."""
         return command
 
     def close(self):
@@ -43,7 +43,7 @@ class SharedMemory:
 
 
 class Loopback(SharedMemory):
-    """TCP alone, on the loopback device."""
+    """Only TCP, on the loopback interface."""
 
     name = "tcp"
     memories = ["ordinary"]
@@ -52,7 +52,7 @@ class Loopback(SharedMemory):
     subnet = "127.0.0.0/8"
 
     def __init__(self):
-        self.ports = {}  # of the job with so many ranks
+        self.ports = {}  # number of ranks -> port of their job
         self.token = secrets.token_hex(16)
 
     def mpi_arguments(self, implementation):
@@ -76,7 +76,7 @@ class Loopback(SharedMemory):
 
 
 class Ucx(Loopback):
-    """UCX on one host, over its TCP on the loopback device or its shared memory."""
+    """UCX on one host, over its TCP on the loopback interface or over its shared memory."""
 
     programs = {"limit": "bench_limits", "unisono": "bench_peer_unisono",
                 "tcp": "bench_peer_unisono"}
@@ -97,14 +97,14 @@ class Ucx(Loopback):
             return ucx
         found = super().environment("unisono", rank, ranks)
         if implementation == "tcp":
-            # A job of its own, beside the one over UCX.
+            # This job runs at the same time as the job over UCX, so it needs another port.
             host, port = found["UNISONO_ADDRESS"].rsplit(":", 1)
             return found | {"UNISONO_ADDRESS": f"{host}:{int(port) + 1}"}
         return found | ucx | {"UNISONO_NETWORK": "ucx"}
 
 
 class Veth(Loopback):
-    """TCP between two namespaces: even ranks live in one, odd ranks in the other."""
+    """TCP between two namespaces: even ranks run in one, odd ranks in the other."""
 
     name = "veth"
     device = "veth0"
@@ -136,7 +136,8 @@ class Veth(Loopback):
     def environment(self, implementation, rank, ranks):
         found = super().environment(implementation, rank, ranks)
         if implementation == "openmpi":
-            # Its ranks talk to their launcher over TCP, and namespaces share no loopback device.
+            # Its ranks connect to their launcher over TCP, but namespaces do not share a loopback
+            # interface.
             found |= {"PMIX_MCA_ptl_tcp_remote_connections": "1", "PMIX_MCA_gds": "hash",
                       "PMIX_MCA_ptl_tcp_if_include": self.subnet}
         return found

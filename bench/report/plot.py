@@ -1,7 +1,7 @@
-"""The plot: time against bytes, both logarithmic, one panel for each number of ranks and data mode.
+"""Plots time against bytes, both logarithmic, with one panel per number of ranks and data mode.
 
-The shaded floor is what the machine can do at best. A hollow point was measured while the two
-CPUs were far apart, a filled one while they were near.
+The shaded area is the machine's limit. A hollow point was measured while the two CPUs were far apart, a
+filled point while they were near.
 """
 
 import math
@@ -13,7 +13,7 @@ PANEL_WIDTH, PANEL_HEIGHT = 560, 360
 LEFT, RIGHT, TOP, BOTTOM = 64, 104, 44, 44
 MARGIN, HEAD = 28, 78
 INK, SOFT, GRID, PAPER, FLOOR = "#1c2430", "#6b7482", "#e4e6ea", "#ffffff", "#eceff3"
-# column: name, colour, dashes, width; drawn in this order, so that unisono lies on top.
+# column: name, colour, dashes, width. Drawn in this order, so that unisono is on top.
 SERIES = {
     "gloo": ("Gloo", "#9aa3b0", "", 1.6),
     "mpich": ("MPICH", "#b277c9", "", 1.6),
@@ -26,7 +26,7 @@ LABEL_GAP = 14
 
 
 def panels(results):
-    """Results that make a line: the same case but for the bytes, at least two sizes."""
+    """Groups results into panels of lines: cases that differ only in bytes, with at least two sizes."""
     found = {}
     for result in results:
         case = result["case"]
@@ -37,7 +37,7 @@ def panels(results):
 
 
 class Panel:
-    """One chart; x and y map bytes and microseconds to its place on the page."""
+    """One chart. x() and y() map bytes and microseconds to page coordinates."""
 
     def __init__(self, key, rows, left, top):
         self.key, self.rows = key, rows
@@ -109,7 +109,7 @@ class Panel:
                        f'stroke="{colour}" stroke-width="1.4"/>')
 
     def _labels(self):
-        """Names at the ends of the lines, moved apart where they would touch."""
+        """Writes names at the ends of the lines, moved apart if they would touch."""
         ends = [(self._points(column)[-1][1], name, colour)
                 for column, (name, colour, _, _) in SERIES.items() if self._points(column)]
         limits = [row["limit_us"] for row in self.rows if row.get("limit_us")]
@@ -143,11 +143,11 @@ def text(x, y, words, size, colour, weight=400, anchor="start"):
 
 
 def draw(results, versions):
-    """The whole page as SVG text."""
+    """Returns the whole page as SVG text."""
     found = panels(results)
     columns = min(2, max(1, len(found)))
     width = 2 * MARGIN + columns * PANEL_WIDTH
-    # Rows of one number of ranks; fresh left, repeat right.
+    # Each row has one number of ranks, fresh on the left and repeat on the right.
     keys = sorted(found, key=lambda key: (key[0], key[1], not key[2]))
     height = HEAD + -(-len(keys) // columns) * PANEL_HEIGHT + MARGIN
     names = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))

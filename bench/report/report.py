@@ -1,4 +1,4 @@
-"""unisono beside Open MPI, MPICH and Gloo, and beside what this machine can do at best.
+"""Compares unisono with Open MPI, MPICH and Gloo, and with the limits of this machine.
 
 All implementations run the same rows on the same kind of buffers, timed by the same code; they
 take turns row by row, and while one runs the others sleep. A time is the median over repeats of
@@ -98,7 +98,7 @@ def show_progress(done, total):
 
 
 def machine():
-    """The processor, in its own words."""
+    """Returns the processor's name."""
     try:
         with open("/proc/cpuinfo") as file:
             names = [line.split(":", 1)[1].strip() for line in file
@@ -110,7 +110,7 @@ def machine():
 
 
 def own_version():
-    """The version of the source, and the commit where there is one."""
+    """Returns the version of the source, and the commit if there is one."""
     with open(os.path.join(ROOT, "python", "pyproject.toml")) as file:
         version = next(line.split('"')[1] for line in file if line.startswith("version"))
     if not os.path.exists(os.path.join(ROOT, ".git")):

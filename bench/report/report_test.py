@@ -1,4 +1,4 @@
-"""Tests of the report: run by `python3 -m unittest discover -s bench/report -p '*_test.py'`."""
+"""Tests the report. Run with `python3 -m unittest discover -s bench/report -p '*_test.py'`."""
 
 import os
 import tempfile
@@ -21,7 +21,7 @@ def sample(column, median_us, state="near", wrong=0):
 
 
 class OneSwitch:
-    """Stands for the jobs: only the cost of a switch is asked."""
+    """Replaces the jobs; only the cost of a process switch is requested."""
 
     network = SharedMemory()
 
@@ -152,7 +152,7 @@ class Turns(unittest.TestCase):
 
         bench = Faked({"openmpi": "", "mpich": ""}, 1, 1, lambda *_: None, SharedMemory())
         samples = bench.measure(Case(2, "barrier", 8, True))
-        # The first was begun near and ended far: another turn makes up for it.
+        # The first sample began near and ended far, so another turn replaces it.
         self.assertEqual([s["column"] for s in samples], ["mpich", "mpich", "openmpi"])
         self.assertEqual({s["state"] for s in samples}, {"far"})
 
@@ -176,7 +176,7 @@ class Jobs(unittest.TestCase):
     def test_ranks_that_one_which_fails_leaves_behind_are_ended(self):
         with tempfile.TemporaryDirectory() as folder:
             program = os.path.join(folder, "rank")
-            with open(program, "w") as script:  # called with: --directory FOLDER --rank RANK --size 2
+            with open(program, "w") as script:  # arguments: --directory FOLDER --rank RANK --size 2
                 script.write("""#!/bin/sh
 [ "$4" = 0 ] || { sleep 0.2; exit 1; }
 echo ready > "$2/answers"
@@ -186,7 +186,7 @@ exec sleep 1000
             job = Job("unisono", program, 2, SharedMemory())
             with self.assertRaises(JobError):
                 job.ask("all_reduce", 10)
-            os.killpg(job.process.pid, 0)  # rank 0 goes on
+            os.killpg(job.process.pid, 0)  # rank 0 is still running
             job.close()
             end = time.monotonic() + 10
             while time.monotonic() < end:
@@ -222,7 +222,7 @@ class History(unittest.TestCase):
         self.assertLess(page.index("2026-11-30"), page.index("2026-11-29"))
         self.assertEqual(page.count("Peers: openmpi 5.0.8. Linux 6.1, load 0.5 at the end, options `--quick`."), 2)
         self.assertEqual(page.count("## Some CPU (R) 7, 2 CPUs\n"), 1)
-        # 0.5 and 4 have the mean 1.41; 2 and 4 have 2.83.
+        # The geometric mean of 0.5 and 4 is 1.41; of 2 and 4 it is 2.83.
         self.assertIn("| shm | 2 | fresh | 2 | 1.41 | - | - | 1 | broadcast 8 B 4.00, all_reduce 4 KiB 0.50 | 0 |", page)
         self.assertIn("| shm | 2 | fresh | 2 | 2.83 | 0.50 | - | 2 | broadcast 8 B 4.00, all_reduce 4 KiB 2.00 | 0 |", page)
 

@@ -1,5 +1,5 @@
-"""What `reproducible` or `tree_order` costs: the choice as it is and the same calls under
-UNISONO_ALGORITHM=..., in turns, on hosts that are loopback addresses of this one. Ratios of medians
+"""Measures the cost of `reproducible` or `tree_order`: runs the same calls with the default choice and under
+UNISONO_ALGORITHM=..., in turns, on hosts that are loopback addresses of this host. Prints ratios of medians
 over turns; the last line is their geometric mean.
 
   bench/report/reproducible.py --layouts 1x4,2x2,4x1
@@ -29,7 +29,7 @@ def parse_arguments():
 
 
 def bench(arguments, layout, choice):
-    """Times of one run by (collective, dtype, size), in microseconds."""
+    """Returns the times of one run by (collective, dtype, size), in microseconds."""
     hosts, ranks = (int(word) for word in layout.split("x"))
     place = ["--hosts", ",".join(f"127.0.0.{host + 1}:{ranks}" for host in range(hosts)),
              "--launcher", "env UNISONO_HOST={host} sh -c"] if hosts > 1 else ["-n", str(ranks)]

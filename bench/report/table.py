@@ -1,4 +1,4 @@
-"""The table: one line for each case, as soon as it is measured."""
+"""Prints the table: one line per case, as soon as the case is measured."""
 
 import os
 
@@ -12,7 +12,7 @@ COLUMNS = [("case", 30, "<"), ("data", 6, "<"), ("hop", 9, ">"), ("limit", 9, ">
 
 
 def time_text(value):
-    """Microseconds in four significant digits."""
+    """Formats microseconds with four significant digits."""
     if value is None:
         return "-"
     for bound, digits in ((10, 3), (100, 2), (1000, 1)):
@@ -26,7 +26,7 @@ def ratio_text(value):
 
 
 def ratios(result):
-    """Time over the reference: the best peer, or unisono's own f32 for the other dtypes."""
+    """Returns times relative to the reference: the best peer for f32, unisono's own f32 for other dtypes."""
     times = result["times_us"]
 
     def over(column, base):
@@ -41,7 +41,7 @@ def ratios(result):
 
 
 def limit_ratio(result):
-    """The best of unisono's ways over the limit; without unisono the best peer."""
+    """Returns unisono's best time relative to the limit; without unisono, the best peer's time."""
     limit = result.get("limit_us")
     times = result["times_us"]
     ours = [times[c] for c in ("ordinary", "registered", "persistent") if c in times]
@@ -56,7 +56,7 @@ def target_of(result):
 
 
 def verdict(result):
-    """What is slower than its target allows: 'ok', 'miss: registered, ...', '-' if not run."""
+    """Compares times with their targets. Returns 'ok', 'miss: registered, ...', or '-' if not run."""
     want = target_of(result)
     found = ratios(result)
     missed = [column for column, value in found.items()

@@ -1,8 +1,8 @@
-"""unisono over UCX beside Open MPI over UCX (pml ucx), and beside unisono's own TCP.
+"""Compares unisono over UCX with Open MPI over UCX (pml ucx), and with unisono's own TCP.
 
-All run the same rows on buffers of their own, timed by the same code, in turns, row by row; while
-one runs the others sleep. A time is the median over turns of the median call, in microseconds; a
-call ends when the slowest rank has it. Calls are back to back on the same buffers.
+All run the same rows on their own buffers, timed by the same code, in turns, row by row; while one runs, the
+others sleep. A time is the median over turns of the median call, in microseconds. A call ends when the
+slowest rank ends. Calls are back to back on the same buffers.
 
   bench/report/ucx.py --over tcp,sm
 """
@@ -24,7 +24,7 @@ PROGRAMS = {"limit": "bench_limits", "openmpi": "bench_peer_openmpi", "tcp": "be
 
 
 class Turns(Bench):
-    """The three of them, each with the same row."""
+    """Measures all three with the same row."""
 
     def contestants(self, case):
         row = case.row("ordinary", self.budget_ms)
@@ -46,7 +46,7 @@ def parse_arguments():
 
 
 def measure(over, arguments):
-    """One table. How many rows are right."""
+    """Prints one table. Returns the number of right rows."""
     found = {name: os.path.join(arguments.build, "bench", file)
              for name, file in PROGRAMS.items()}
     programs = {name: path for name, path in found.items() if os.access(path, os.X_OK)}

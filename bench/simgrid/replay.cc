@@ -19,7 +19,7 @@ struct Order {
   struct Send {
     s4u::Mailbox* mailbox = nullptr;
     std::uint64_t bytes = 0;
-    int needs = 0;  // messages received before
+    int needs = 0;  // number of messages that must be received before
   };
   std::vector<Send> sends;
   std::vector<s4u::Mailbox*> receives;

@@ -1,5 +1,4 @@
-// Plays a schedule with SimGrid, on the platform and by the rules that the simulator of unisono
-// has.
+// Plays a schedule in SimGrid, with the platform and the rules of unisono's simulator.
 #pragma once
 
 #include "schedule/compact.h"
@@ -9,15 +8,15 @@ namespace unisono::bench {
 
 struct Replayed {
   double simulated_us = 0;
-  double wall_s = 0;  // with making the platform and finding the routes
+  double wall_s = 0;  // includes creating the platform and finding the routes
 };
 
-// SimGrid has one engine a process: call this once.
+// Call at most once, because SimGrid allows one engine per process.
 //
-// Every link of the topology is one of SimGrid, of one direction; routes are those of unisono.
-// Every rank has an actor that sends and one that receives, each one message at a time: a put and a
-// get that meet. The network model is CM02 with all of its corrections off: factors of 1, no cross
-// traffic, no window.
+// Every link of the topology is a one-way SimGrid link, and the routes are unisono's. Every rank
+// has an actor that sends and an actor that receives, one message at a time, by a put and a
+// matching get. The network model is CM02 without corrections: factors of 1, no cross traffic, no
+// window.
 Replayed replay(const Topology& topology, const CompactSchedule& schedule, double bytes);
 
 }  // namespace unisono::bench

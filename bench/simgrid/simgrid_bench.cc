@@ -1,7 +1,7 @@
-// The simulator against SimGrid on the same platforms and schedules: simulated times, and how long
-// each takes to find them.
+// Compares the simulator with SimGrid on the same platforms and schedules: simulated times, and the
+// running times of the simulations.
 //
-//   simgrid_bench           the table
+//   simgrid_bench           prints the table
 //   simgrid_bench --quick   a few small cases; exit code 1 if the median differs by more than 5 %
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -59,23 +59,24 @@ constexpr Case kAll[] = {
      64 * kMiB},
 };
 
-// The steps of the schedule, each waiting for the one before: what both sides are given.
+// Returns the schedule in steps, each waiting for the previous step. Both simulators get this
+// schedule.
 CompactSchedule steps_of(const Case& asked) {
   const Algorithm* algorithm = find_algorithm(asked.collective, asked.algorithm);
   const Schedule schedule =
       build_schedule(*algorithm, complete(*algorithm, {.ranks = asked.ranks}));
-  CompactSchedule compact{
-      .collective = Collective::all_reduce,  // the size of a chunk is the whole over the chunks
-      .ranks = schedule.ranks,
-      .chunks = asked.collective == Collective::all_to_all ? schedule.chunks / schedule.ranks
-                                                           : schedule.chunks};
+  CompactSchedule compact{.collective = Collective::all_reduce,  // a chunk is total size / chunks
+                          .ranks = schedule.ranks,
+                          .chunks = asked.collective == Collective::all_to_all
+                                        ? schedule.chunks / schedule.ranks
+                                        : schedule.chunks};
   for (auto& messages : messages_by_step(schedule)) {
     compact.phases.push_back({.name = {}, .messages = std::move(messages)});
   }
   return compact;
 }
 
-// In a process of its own, as SimGrid has one engine a process.
+// Runs in a separate process, because SimGrid allows one engine per process.
 Replayed replay_apart(const Topology& topology, const CompactSchedule& schedule, double bytes) {
   int ends[2] = {};
   Replayed result;
@@ -98,8 +99,8 @@ Replayed replay_apart(const Topology& topology, const CompactSchedule& schedule,
 }
 
 struct Row {
-  double off = 0;      // relative
-  double speedup = 0;  // wall time of SimGrid over that of unisono
+  double off = 0;      // relative difference
+  double speedup = 0;  // wall time of SimGrid divided by unisono's
 };
 
 Row compare(const Case& asked, network_model::Contention contention) {

@@ -1,4 +1,4 @@
-// The time of bare TCP sockets on the loopback device: the limit for everything over them.
+// Measures bare TCP sockets on the loopback interface, the limit of every transfer over TCP.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@ struct Flow {
   int socket = -1;
   std::byte* out = nullptr;
   std::byte* in = nullptr;
-  std::size_t bytes = 0;  // each way
+  std::size_t bytes = 0;  // bytes in each direction
 };
 
-// Sends `bytes` and receives as many, at the same time, over sockets that do not block; pieces of
-// `piece` in each call. Where ranks share a CPU, one that can do nothing gives way (`yields`).
+// Sends `bytes` and receives `bytes` at the same time over non-blocking sockets, with `piece` bytes
+// per system call. `yields`: a rank that cannot proceed yields its CPU, for ranks that share one.
 // REQUIRES: the other side does the same.
 void exchange(std::vector<Flow> flows, std::size_t piece, bool yields = false);
 

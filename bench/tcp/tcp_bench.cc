@@ -1,11 +1,11 @@
-// all_reduce over TCP connections on the loopback device, with checksums and without, beside a raw
-// exchange of as many bytes over sockets of the same kind, in turn:
+// Compares all_reduce over TCP on the loopback interface, with and without checksums, with a raw
+// exchange of as many bytes over such sockets. The variants alternate:
 //
 //   bench_tcp [--ranks N] [--algorithm NAME] [--streams S] [--slots S] [--spin LOOKS]
 //             [--yields TIMES] [--sizes BYTES,...] [--rounds N] [--host ADDRESS]
 //
-// Ranks are threads, rank r on CPU r where there is one for each. The raw exchange is that of two
-// ranks: each sends all bytes to the other, which is the least that an all_reduce of two needs.
+// Ranks are threads; rank r runs on CPU r if there are enough CPUs. In the raw exchange, each of
+// two ranks sends all bytes to the other, which is the minimum for an all_reduce of two ranks.
 #include <sched.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ struct Options {
   std::vector<std::size_t> sizes = {8, 1024, 4096, 65536, 1 << 20, 16 << 20, 64 << 20};
 };
 
-// All threads leave together. It gives way, as there may be more threads than CPUs.
+// All threads leave together. Waiting threads yield, because there may be more threads than CPUs.
 class Barrier {
  public:
   explicit Barrier(int ranks) : ranks_(ranks) {}
@@ -81,7 +81,7 @@ std::string algorithm_for(const Options& options, std::size_t bytes) {
                                     : "ring";
 }
 
-// A rank's connections, with checksums or without.
+// A rank's connections, with or without checksums.
 struct Side {
   Side(const Shared& shared, tcp::Mesh& mesh, int rank)
       : connections(rank, std::move(mesh[static_cast<std::size_t>(rank)]),

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How far a fresh profile is off: predictions against times of this machine.
+"""Measures the error of a fresh profile: compares its predictions with times of this machine.
 
     bench/tune/check.py --program build/release/tools/unisono/unisono
 
-Tunes, measures again at sizes that were not tuned, and tunes once more. Says how far the predictions of the
-first profile are off on these sizes, how often the algorithm it chooses is the best one, and how far the two
-profiles are apart where they measured the same: nothing predicts better than the machine repeats itself.
-Nothing else should run.
+Tunes, measures at sizes that were not tuned, and tunes again. Reports the error of the first profile's
+predictions at these sizes, how often its algorithm is the best one, and the difference between the two
+profiles at equal points, because no prediction can be better than the machine's repeatability. Run nothing
+else at the same time.
 """
 import argparse
 import collections
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-SIZES = "24,160,1100,7K,50K,400K,3M,24M,48M"  # none of these is tuned
+SIZES = "24,160,1100,7K,50K,400K,3M,24M,48M"  # sizes that tuning does not measure
 
 
 def unisono(options, *words):
@@ -32,14 +32,14 @@ def quantile(values, part):
 
 
 def points(profile):
-    """{(collective, algorithm, ranks, bytes): us}"""
+    """Returns {(collective, algorithm, ranks, bytes): us}."""
     columns = json.loads(profile.read_text())["points"]
     keys = zip(columns["collective"], columns["algorithm"], columns["ranks"], columns["bytes"])
     return dict(zip(keys, columns["time_us"]))
 
 
 def predictions(options, profile, ranks, collective, size):
-    """{algorithm: us} and the chosen one."""
+    """Returns {algorithm: us}, and the chosen algorithm."""
     plan = json.loads(unisono(options, "plan", collective, "-n", ranks, "--bytes", f"{size:.0f}", "--machine", profile,
                               "--json"))
     times = {row["algorithm"]: row["time_us"] for row in plan["candidates"] if row["time_us"] is not None}
@@ -58,7 +58,7 @@ def check(options, profile, table):
                   "measured_us": time, "predicted_us": predicted[algorithm], "chosen": algorithm == chosen,
                   "best_us": min(times.values())}
                  for algorithm, time in times.items() if algorithm in predicted]
-        if chosen not in times:  # too slow at a smaller size to be measured here
+        if chosen not in times:  # not measured: too slow at a smaller size
             left_out.append(f"{collective} {ranks} ranks {size} B: {chosen} fell behind before")
     return rows, left_out
 

@@ -16,7 +16,7 @@ namespace {
 
 using MultiplyRows = void (*)(const Tile&, std::size_t row, std::size_t rows, Sums* levels);
 
-// The bits are the same: processors without fused instructions compute them in software.
+// Both versions give the same bits: processors without fused instructions compute them in software.
 MultiplyRows best_multiply_rows() {
 #ifdef IN_ORDER_FMA
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
@@ -48,7 +48,7 @@ void pack(View b, std::size_t depth, std::size_t columns, float* tile) {
 void multiply(const Tile& tile) {
   static const MultiplyRows multiply_rows = best_multiply_rows();
   Sums levels[kLevels];
-  float sums[kTileRows][kTileColumns] = {};  // without terms
+  float sums[kTileRows][kTileColumns] = {};  // for products without terms
   for (std::size_t row = 0; row < tile.rows; row += kTileRows) {
     const std::size_t rows = std::min(kTileRows, tile.rows - row);
     if (!tile.terms.empty()) {

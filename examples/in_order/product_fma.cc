@@ -1,4 +1,4 @@
-// The kernel of a product for x86 processors that fuse multiplications and additions.
+// Product kernel for x86 processors with fused multiply-add.
 #include "rows-inl.h"
 
 namespace in_order {

@@ -1,4 +1,4 @@
-// Some rows of a tile of a product. Every file that includes this compiles it for its own
+// Computes some rows of a tile. Every file that includes this header compiles it for its own
 // instruction set.
 #pragma once
 
@@ -19,7 +19,7 @@
 namespace in_order {
 
 inline constexpr std::size_t kTileRows = 6;
-// A tree over blocks needs a sum by level.
+// A tree over blocks needs one partial sum per level.
 inline constexpr std::size_t kLevels = std::numeric_limits<std::size_t>::digits;
 
 using Eight [[gnu::vector_size(32)]] = float;
@@ -29,7 +29,7 @@ struct Sums {
 
 namespace {
 
-// sum += factor * b, rounded once.
+// Computes sum += factor * b, rounded once.
 [[gnu::always_inline]] inline void add_product(float factor, const Eight& b, Eight& sum) {
 #if defined(__FMA__)
   sum = _mm256_fmadd_ps(_mm256_set1_ps(factor), b, sum);
@@ -62,7 +62,7 @@ template <std::size_t Rows>
     Eight high;
     std::memcpy(&low, b, sizeof(low));
     std::memcpy(&high, b + 8, sizeof(high));
-#pragma GCC unroll 8  // keeps the sums in registers
+#pragma GCC unroll 8  // so that the sums stay in registers
     for (std::size_t i = 0; i < Rows; ++i) {
       const float factor = from[i * a.row];
       add_product(factor, low, sums[i][0]);
@@ -80,8 +80,8 @@ template <std::size_t Rows>
   }
 }
 
-// The sums over all blocks of some rows, by the tree, in levels[0]. A binary counter: after n
-// blocks the bits of n are the subtrees that are complete.
+// Sums all blocks of some rows by the tree, into levels[0]. `blocks` is a binary counter: after n
+// blocks, the set bits of n are the complete subtrees.
 template <std::size_t Rows>
 [[gnu::always_inline]] inline void multiply_rows(const Tile& tile, std::size_t row, Sums* levels) {
   const float* b = tile.b;

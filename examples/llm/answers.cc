@@ -11,7 +11,7 @@ namespace {
 
 namespace up = unisono::parallel;
 
-constexpr std::size_t kCandidates = 40;  // that a token is drawn from
+constexpr std::size_t kCandidates = 40;  // a token is drawn from these
 
 constexpr const char* kPrompts[] = {
     "What is the capital of France?",
@@ -25,7 +25,7 @@ constexpr const char* kPrompts[] = {
     "List the planets of the solar system in order from the sun, and say something about each.",
     "Once upon a time there was a small ship that could not swim, and"};
 
-// Softmax over the candidates, and one of them by a number in [0, 1).
+// Draws one of the candidates by softmax and a number in [0, 1).
 std::int32_t draw(std::span<const up::Candidate> candidates, double temperature, double number) {
   double total = 0;
   std::vector<double> weights;

@@ -1,4 +1,4 @@
-// Answers to questions, and their comparison with the answers under another layout.
+// Answers questions, and compares the answers with answers under another layout.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +18,26 @@ struct Sampling {
 
 struct Said {
   std::int32_t token = 0;
-  float margin = 0;        // by how much its logit was larger than the next one's
-  std::uint64_t bits = 0;  // a hash of all logits before it, if they were computed in order
+  float margin = 0;        // difference between its logit and the second largest logit
+  std::uint64_t bits = 0;  // hash of the logits that chose it, if computed in order
 };
 
-// Returns the tokens after a prompt: up to `most`, or until `goes_on` returns false.
+// Returns the tokens after a prompt: at most `most`, or until `goes_on` returns false.
 std::vector<Said> answer(Model& model, std::span<const std::int32_t> prompt, std::size_t most,
                          const Sampling& sampling,
                          const std::function<bool(std::int32_t)>& goes_on);
 
-// The ten prompts that layouts are compared over.
+// Returns the ten prompts used to compare layouts.
 std::span<const char* const> prompts();
 
-// One line of text a prompt: "token:margin token:margin", each with ":" and a hash of its logits if
-// they were computed in order. Errors: std::runtime_error.
+// Save and load answers as one line of text per prompt: "token:margin token:margin", each followed
+// by ":" and a hash of its logits if they were computed in order. Errors: std::runtime_error.
 void save_answers(const std::string& path, const std::vector<std::vector<Said>>& answers);
 std::vector<std::vector<Said>> load_answers(const std::string& path);
 
-// Compares a prompt's answer with the saved one. They diverge at a tie if the saved margin is
-// within the rounding error of sums in another order; the tokens after it cannot be compared. With
-// `by_bits` all logits must have the same bits.
+// Compares a prompt's answer with the saved answer. A difference counts as a tie if the saved
+// margin is within the rounding error of sums in another order; later tokens are not compared. With
+// `by_bits`, all logits must have the same bits.
 struct Comparison {
   enum class Kind : unsigned char { same, tie, different } kind = Kind::same;
   std::size_t place = 0;

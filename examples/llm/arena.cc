@@ -9,7 +9,7 @@ namespace llm {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kShared = 16 * kHugePage;  // what is smaller shares a part of this size
+constexpr std::size_t kShared = 16 * kHugePage;  // smaller requests share mappings of this size
 constexpr std::size_t kAlignment = 64;
 
 std::size_t rounded(std::size_t bytes, std::size_t to) {
@@ -26,7 +26,7 @@ Arena::~Arena() {
 
 std::span<std::byte> Arena::map(std::size_t bytes) {
   mapped_.reserve(mapped_.size() + 1);
-  const std::size_t whole = rounded(bytes, kHugePage) + kHugePage;  // of which a part is aligned
+  const std::size_t whole = rounded(bytes, kHugePage) + kHugePage;  // room to align the start
   void* const at =
       ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) {
@@ -35,7 +35,7 @@ std::span<std::byte> Arena::map(std::size_t bytes) {
   mapped_.emplace_back(static_cast<std::byte*>(at), whole);
   const std::size_t skipped = -reinterpret_cast<std::uintptr_t>(at) % kHugePage;
   const auto aligned = mapped_.back().subspan(skipped, whole - kHugePage);
-  // A system without huge pages refuses, and gives small ones.
+  // A system without huge pages refuses, and uses small pages.
   ::madvise(aligned.data(), aligned.size(), MADV_HUGEPAGE);
   return aligned;
 }

@@ -1,5 +1,5 @@
-// Memory for weights, in huge pages where the system has them: they are read faster, and the system
-// takes them back at once when a rank dies, which is when the others learn of it.
+// Memory for weights, in huge pages if the system has them. Huge pages are read faster. When a rank
+// dies, the system also releases them faster, so the other ranks notice the death sooner.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,15 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
   ~Arena();
-  // Zeros, aligned to 64 bytes, until the arena ends. Errors: std::bad_alloc.
+  // Returns zeroed memory, aligned to 64 bytes, that lives as long as the arena. Errors:
+  // std::bad_alloc.
   std::byte* take(std::size_t bytes);
 
  private:
   std::span<std::byte> map(std::size_t bytes);
 
   std::vector<std::span<std::byte>> mapped_;
-  std::span<std::byte> rest_;  // of the latest part that several share
+  std::span<std::byte> rest_;  // unused rest of the latest shared mapping
 };
 
 }  // namespace llm

@@ -6,11 +6,11 @@
 namespace llm {
 std::vector<std::string> bert_words(std::string_view text, bool is_uncased) {
   std::vector<std::string> words;
-  bool is_open = false;  // the last word may go on
+  bool is_open = false;  // the last word may continue
   for (const std::string& character : characters(text)) {
     const char32_t given = code_of(character);
     const bool ends_line = given == '\t' || given == '\n' || given == '\r';
-    if (is_unseen(given) && !ends_line) {  // also where it is a space
+    if (is_unseen(given) && !ends_line) {  // even if it is a space
       continue;
     }
     if (is_space(given)) {

@@ -1,5 +1,4 @@
-// The words into which BERT cuts a text (Devlin et al., 2019), before they are cut into pieces that
-// are tokens.
+// Splits text into BERT's words (Devlin et al., 2019), which are then split into tokens.
 #pragma once
 
 #include <string>
@@ -8,8 +7,8 @@
 
 namespace llm {
 
-// Returns the words between spaces; punctuation and ideographs are words of their own.
-// `is_uncased`: in lower case and without accents.
+// Splits at spaces; each punctuation mark and ideograph is a separate word. `is_uncased`: converts
+// to lower case and removes accents.
 std::vector<std::string> bert_words(std::string_view text, bool is_uncased);
 
 }  // namespace llm

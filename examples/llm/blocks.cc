@@ -1,4 +1,4 @@
-// Formulas: the definitions of the block formats in the GGML library's specification of GGUF.
+// Formulas from the GGML library's specification of GGUF block formats.
 #include "blocks.h"
 
 #include <cstring>
@@ -30,7 +30,7 @@ void bf16(const std::uint8_t* in, float* out) {
 
 constexpr int kSmall = 32;  // elements of a small block; the first half is in the low nibbles
 
-// d * (nibble + 16 * fifth bit - offset) + least
+// Computes d * (nibble + 16 * fifth bit - offset) + least.
 void nibbles(const std::uint8_t* in, std::uint32_t fifth, float d, int offset, float least,
              float* out) {
   for (int i = 0; i < kSmall / 2; ++i) {
@@ -64,7 +64,7 @@ struct ScaleMin {
   int scale;
   int least;
 };
-// Eight pairs of six bits, packed into 12 bytes.
+// Reads pair `j` of eight pairs of 6-bit numbers, packed into 12 bytes.
 ScaleMin scale_min(const std::uint8_t* s, int j) {
   if (j < 4) {
     return {.scale = s[j] & 63, .least = s[j + 4] & 63};
@@ -73,7 +73,7 @@ ScaleMin scale_min(const std::uint8_t* s, int j) {
           .least = (s[j + 4] >> 4) | (s[j] >> 6 << 4)};
 }
 
-// `fifth`: 32 bytes with a bit for each of the eight sub-blocks, or nullptr.
+// Unpacks a block of eight sub-blocks. `fifth`: 32 bytes with one bit per sub-block, or nullptr.
 void k_blocks(const std::uint8_t* in, const std::uint8_t* fifth, const std::uint8_t* low,
               float* out) {
   const float d = half(in);

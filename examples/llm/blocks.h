@@ -1,4 +1,4 @@
-// The formats of stored numbers: how many bytes hold how many elements, and how they are unpacked.
+// Formats of stored numbers: bytes and elements per block, and functions that unpack blocks.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 namespace llm {
 
 struct BlockFormat {
-  std::uint32_t type;  // as GGUF numbers it
+  std::uint32_t type;  // GGUF's number
   const char* name;
   std::size_t elements;
   std::size_t bytes;
   void (*unpack)(const std::uint8_t* block, float* out);
 };
 
-// nullptr: it is not read here.
+// Returns nullptr for a format that this program cannot read.
 const BlockFormat* block_format(std::uint32_t type);
 
 }  // namespace llm

@@ -14,7 +14,7 @@ namespace up = unisono::parallel;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// Softmax over the keys that a query sees; gives the log-sum-exp.
+// Applies softmax over the keys visible to a query. Returns the log-sum-exp.
 float softmax(std::span<float> scores, std::size_t query, std::span<const std::size_t> keys,
               std::size_t window) {
   float most = kMinusInfinity;
@@ -109,7 +109,7 @@ void gelu(std::span<float> x) {
 }
 
 void gated(std::span<float> gate, std::span<const float> up, bool is_gelu) {
-  constexpr float kRoot = 0.7978845608F;  // of 2 / pi
+  constexpr float kRoot = 0.7978845608F;  // sqrt(2 / pi)
   for (std::size_t i = 0; i < gate.size(); ++i) {
     const float g = gate[i];
     const float active = is_gelu ? 0.5F * g * (1 + std::tanh(kRoot * (g + 0.044715F * g * g * g)))

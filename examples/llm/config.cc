@@ -10,7 +10,7 @@ using nlohmann::json;
 
 namespace {
 
-// More than the largest tokenizer.json has. Each value takes some 100 bytes of memory.
+// Larger than every known tokenizer.json. Each value takes about 100 bytes of memory.
 constexpr std::uintmax_t kMostBytes = 200'000'000;
 constexpr std::size_t kMostValues = 5'000'000;
 constexpr int kDeepest = 64;
@@ -20,7 +20,7 @@ constexpr int kDeepest = 64;
 json parse_object(std::string_view text) {
   std::size_t values = 0;
   const auto count = [&values](int depth, json::parse_event_t, const json&) {
-    if (depth > kDeepest || ++values > 2 * kMostValues) {  // ends count, too
+    if (depth > kDeepest || ++values > 2 * kMostValues) {  // ends are counted too
       throw std::runtime_error(depth > kDeepest ? "is nested too deep" : "has too many values");
     }
     return true;

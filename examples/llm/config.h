@@ -1,4 +1,4 @@
-// The config.json of a model's folder, as Hugging Face writes it.
+// The config.json in a model's folder, as written by Hugging Face.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace llm {
 
-// Errors: std::runtime_error, for a file that cannot be read, is not a JSON object, or is larger
-// than any of a model.
+// Reads a file. Errors: std::runtime_error if the file cannot be read, is not a JSON object, or is
+// too large.
 nlohmann::json read_json(const std::string& path);
-// The same for a text. Errors: std::runtime_error with the mistake, without the file name.
+// Parses a text. Errors: std::runtime_error with the mistake, without a file name.
 nlohmann::json parse_object(std::string_view text);
 
-// Errors of all that it gives: std::runtime_error, with the file.
+// All getters throw std::runtime_error with the file name.
 class Config {
  public:
   explicit Config(const std::string& folder, const std::string& name = "config.json")
@@ -26,10 +26,10 @@ class Config {
   std::size_t count(const char* key) const;  // 1 or more
   std::size_t count_or(const char* key, std::size_t otherwise) const;
   float number_or(const char* key, float otherwise) const;
-  // Empty if it is not a text.
+  // Returns "" if the value is not a string.
   std::string text(const char* key) const;
   bool is_on(const char* key) const { return has(key) && value_[key] == true; }
-  // Refuses a feature that is not implemented here.
+  // Throws if a feature that is not implemented here is on.
   void must_be_off(const char* key) const;
 
  private:

@@ -21,7 +21,7 @@ void add_to(std::span<const float> added, std::span<float> x) {
   std::ranges::transform(x, added, x.begin(), std::plus());
 }
 
-// The mean of some rows, made as long as 1: their sum has the same direction.
+// Returns the mean of some rows, scaled to length 1. Their sum has the same direction.
 std::vector<float> direction(std::span<const float> rows, std::size_t width) {
   std::vector<float> sum(width);
   for (; !rows.empty(); rows = rows.subspan(width)) {
@@ -91,7 +91,8 @@ std::size_t Encoder::weight_bytes() const {
   return bytes;
 }
 
-// The rows of all texts, one after another: the sum of word, position and first type, normalised.
+// Returns the rows of all texts, one after another: the normalised sum of the embeddings of word,
+// position and first type.
 std::vector<float> Encoder::embeddings(Texts texts) const {
   const auto row = [&](const char* kind, std::size_t number) {
     return weights_.read(std::string("embeddings.") + kind + "_embeddings.weight",
@@ -116,7 +117,7 @@ std::vector<float> Encoder::embeddings(Texts texts) const {
   return x;
 }
 
-// Every token of a text sees all of them.
+// Computes attention, in which every token of a text sees all its tokens.
 std::vector<float> Encoder::attend(const Layer& layer, Texts texts,
                                    std::span<const float> x) const {
   const std::size_t rows = x.size() / shape_.width;
@@ -136,7 +137,7 @@ std::vector<float> Encoder::attend(const Layer& layer, Texts texts,
   std::vector<float> log_sum(rows * shape.heads);
   std::size_t first = 0;
   for (const auto& tokens : texts) {
-    const std::vector<std::size_t> places(tokens.size(), 0);  // none is before another
+    const std::vector<std::size_t> places(tokens.size(), 0);  // equal positions: all are visible
     const std::size_t at = first * shape.heads * shape.dim;
     const std::size_t count = tokens.size() * shape.heads * shape.dim;
     kernel.forward({.shape = shape,
@@ -169,7 +170,7 @@ std::vector<float> Encoder::mlp(const Layer& layer, std::span<const float> x) co
   return part;
 }
 
-// x = norm(x + what all ranks of tp give + bias)
+// Computes x = norm(x + sum of `part` over the tp ranks + bias).
 void Encoder::add_sum(std::span<float> part, const Linear& from, const Norm& norm,
                       std::span<float> x) {
   const auto begin = std::chrono::steady_clock::now();

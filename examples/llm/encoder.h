@@ -1,6 +1,6 @@
-// An encoder of BERT's kind (Devlin et al., 2019) laid over the ranks of tp: heads and the hidden
-// features of the MLP are cut, and each layer has two all_reduces. Embeddings are read from the
-// file by every rank, so that nothing else is sent.
+// A BERT encoder (Devlin et al., 2019) distributed over the tp ranks. Heads and the MLP's hidden
+// features are sharded, and each layer has two all_reduces. Every rank reads the embeddings from
+// the file, so there is no other communication.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,23 @@ namespace llm {
 
 class Encoder {
  public:
-  // Collective over `tp`. `tp` and `weights` must outlive the encoder. Errors: those of
-  // head_share(), and of the weights.
+  // Collective over `tp`. `tp` and `weights` must outlive the encoder. Errors: errors of
+  // head_share() and of the weights.
   Encoder(unisono::Communicator& tp, const EncoderWeights& weights, Precision precision);
 
-  // By text, given as tokens: the mean over the rows of the last layer, of length 1. All ranks call
-  // it with the same texts, and get the same. Errors: std::runtime_error, for a text without tokens
-  // or of more than the model has positions; as of Communicator::run().
+  // Returns a vector of length 1 per text, given as tokens: the mean over the rows of the last
+  // layer. Collective over `tp`, with the same texts on all ranks; all ranks get the same vectors.
+  // Errors: std::runtime_error for a text without tokens or with more tokens than the model has
+  // positions; errors of Communicator::run().
   std::vector<std::vector<float>> embed(std::span<const std::vector<std::int32_t>> texts);
 
-  std::size_t weight_bytes() const;  // of products
+  std::size_t weight_bytes() const;  // bytes of the product matrices
   double communication_s() const { return communication_s_; }
 
  private:
   struct Linear {
     Matrix weight;
-    std::vector<float> bias;  // where the inputs are cut it comes behind the sum
+    std::vector<float> bias;  // added after the sum if inputs are sharded
   };
   struct Norm {
     std::vector<float> gain, bias;
@@ -59,7 +60,7 @@ class Encoder {
   unisono::parallel::HeadShare share_;
   unisono::parallel::Range hidden_;
   Norm first_norm_;
-  Arena arena_;  // of all matrices
+  Arena arena_;  // memory of all matrices
   std::vector<Layer> layers_;
   double communication_s_ = 0;
 };

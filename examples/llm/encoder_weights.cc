@@ -33,7 +33,7 @@ EncoderShape shape_of(const Config& config) {
   return shape;
 }
 
-// Checks sentence-transformers' settings for the vector of a text; does nothing for other folders.
+// Checks that sentence-transformers' settings ask for the mean. Does nothing for other folders.
 void must_take_mean(const std::string& folder) {
   const std::string name = "1_Pooling/config.json";
   if (!std::filesystem::exists(folder + "/" + name)) {

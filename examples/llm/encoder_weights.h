@@ -1,5 +1,4 @@
-// The numbers of an encoder of BERT's kind, from a folder of Hugging Face with config.json and
-// safetensors.
+// Weights of a BERT encoder, from a Hugging Face folder with config.json and safetensors.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +17,11 @@ struct EncoderShape {
   std::size_t dim = 0;
   std::size_t hidden = 0;
   std::size_t vocabulary = 0;
-  std::size_t positions = 0;  // the most tokens of a text
+  std::size_t positions = 0;  // maximum number of tokens in a text
   float epsilon = 1e-12F;
 };
 
-// Returns true if the folder's config.json describes an encoder; false if it is not a folder.
+// Returns true if `folder` is a folder whose config.json describes an encoder.
 bool is_encoder(const std::string& folder);
 
 class EncoderWeights {
@@ -30,8 +29,8 @@ class EncoderWeights {
   // Errors: std::runtime_error with the file and its mistake.
   explicit EncoderWeights(const std::string& folder);
   const EncoderShape& shape() const { return shape_; }
-  // A part of a matrix [outputs, inputs], or of a vector, which has one row. Names are those of
-  // BertModel in Hugging Face transformers.
+  // Returns a part of a matrix [outputs, inputs], or of a vector, which has one row. Uses the names
+  // of BertModel in Hugging Face transformers.
   std::vector<float> read(const std::string& name, unisono::parallel::Range rows,
                           unisono::parallel::Range columns) const;
 
@@ -39,7 +38,7 @@ class EncoderWeights {
   void check(std::size_t types) const;
 
   SafetensorsFolder files_;
-  std::string prefix_;  // of models that were trained with a head on top
+  std::string prefix_;  // set for models that were trained with a head on top
   EncoderShape shape_;
 };
 

@@ -15,7 +15,8 @@ namespace {
 namespace up = unisono::parallel;
 using nlohmann::json;
 
-// Newer files have the base among the rest of the rotary embedding, older ones by itself.
+// Newer files group the base with the other rotary parameters; older files have it at the top
+// level.
 float rope_base(const Config& config) {
   const char* own = config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   json base = config.has("rope_theta") ? config.at("rope_theta") : json();
@@ -62,7 +63,7 @@ Shape shape_of(const Config& config) {
   return shape;
 }
 
-// By the names that GGUF has.
+// Returns the Hugging Face name for a GGUF name.
 std::string name_in_folder(const std::string& name) {
   static constexpr std::array<std::pair<const char*, const char*>, 9> kOfLayers = {
       {{"attn_norm", "input_layernorm"},

@@ -1,5 +1,5 @@
-// A model as a folder of Hugging Face holds it: config.json, model.safetensors (or several files
-// and model.safetensors.index.json), and perhaps tokenizer.json.
+// Reads a model from a Hugging Face folder: config.json, model.safetensors (or several files with
+// model.safetensors.index.json), and an optional tokenizer.json.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,10 @@
 
 namespace llm {
 
-// Errors: std::runtime_error with the file and its mistake, also for a model other than Llama.
+// Errors: std::runtime_error with the file and its mistake, or for a model other than Llama.
 std::unique_ptr<Weights> folder_weights(const std::string& folder);
-// Returns nothing if there is no tokenizer.json. Errors: as above.
+// Returns nullopt if there is no tokenizer.json. Errors: std::runtime_error with the file and its
+// mistake.
 std::optional<Vocabulary> folder_vocabulary(const std::string& folder);
 
 }  // namespace llm

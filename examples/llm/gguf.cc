@@ -9,7 +9,7 @@
 namespace llm {
 namespace {
 
-// The kinds of a value, as the file numbers them.
+// Kinds of values, with the file's numbers.
 enum Kind : std::uint32_t {
   kU8,
   kI8,
@@ -26,12 +26,12 @@ enum Kind : std::uint32_t {
   kF64
 };
 
-// Reads little-endian values one after the other, and never past the end.
+// Reads consecutive little-endian values, never past the end.
 class Reader {
  public:
   explicit Reader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
 
-  // Names the value that is read next, for errors.
+  // Sets the name of the next value, for errors.
   void set_place(const std::string& name) { name_ = name; }
 
   template <typename T>
@@ -109,7 +109,7 @@ class Reader {
   Meta array() {
     const auto kind = take<std::uint32_t>();
     const auto count = take<std::uint64_t>();
-    need(count);  // every element takes a byte at least
+    need(count);  // every element takes at least a byte
     elements_ += count;
     if (elements_ > kMostElements) {
       fail("has lists of more than " + std::to_string(kMostElements) + " elements");
@@ -126,7 +126,7 @@ class Reader {
     return values;
   }
 
-  static constexpr std::uint64_t kMostElements = 1U << 24;  // of all lists; each has up to 32 bytes
+  static constexpr std::uint64_t kMostElements = 1U << 24;  // in all lists; up to 32 bytes each
 
   std::span<const std::uint8_t> bytes_;
   std::size_t at_ = 0;
@@ -135,7 +135,7 @@ class Reader {
 };
 
 constexpr std::uint32_t kMagic = 0x46554747;  // "GGUF"
-constexpr std::size_t kAlignment = 32;        // unless the file says otherwise
+constexpr std::size_t kAlignment = 32;        // default
 
 }  // namespace
 

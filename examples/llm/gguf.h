@@ -12,7 +12,7 @@
 
 namespace llm {
 
-// Integers of all widths are i64, floats f64; arrays are of strings or of numbers.
+// Integers of all widths become i64 and floats f64. Arrays contain strings or numbers.
 using Meta = std::variant<std::int64_t, double, bool, std::string, std::vector<std::string>,
                           std::vector<double>>;
 
@@ -22,7 +22,7 @@ class Gguf {
   explicit Gguf(const std::string& path);
 
   bool has_meta(const std::string& key) const { return meta_.contains(key); }
-  // Errors: std::runtime_error, where the key is missing or of another kind.
+  // Errors: std::runtime_error if the key is missing or has another kind.
   template <typename T>
   const T& meta(const std::string& key) const {
     const auto found = meta_.find(key);

@@ -1,4 +1,4 @@
-// Answers a question with a language model that is laid over ranks; kUsage says how.
+// Answers a question with a language model distributed over ranks. See kUsage.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -19,7 +19,7 @@ namespace {
 
 namespace up = unisono::parallel;
 
-// A file or folder, and the model made from it. Without a tokenizer, tokens are bytes.
+// A file or folder, and its weights and tokenizer. Without a tokenizer, tokens are bytes.
 struct Source {
   std::optional<llm::Gguf> file;
   std::optional<llm::Tokenizer> tokenizer;
@@ -58,7 +58,7 @@ struct Source {
   bool ends_answer(std::int32_t token) const { return tokenizer && tokenizer->ends_answer(token); }
 };
 
-// The rest of a line: how much of the time was communication.
+// Completes a line with the share of communication time.
 void say_shares(const llm::Model& model, const llm::Times& times) {
   if (times.total > 0) {
     std::fprintf(stderr, "; %.1f %% of it in communication",
@@ -109,8 +109,7 @@ void say(const llm::Options& options, const Source& source, llm::Model& model, b
                static_cast<double>(model.weight_bytes()) / 0x1p20);
 }
 
-// Reads a prompt and its answer at once: the last logits must have the bits that they had token by
-// token.
+// Reads a prompt and its answer at once. The last logits must have the same bits as token by token.
 void must_be_same_at_once(llm::Model& model, std::vector<std::int32_t> tokens,
                           const std::vector<llm::Said>& said) {
   for (std::size_t i = 0; i + 1 < said.size(); ++i) {
@@ -208,7 +207,7 @@ bool run(unisono::Communicator& world, const llm::Options& options, const std::s
   return true;
 }
 
-// The ranks that are left may be more than the heads or the layers that there are.
+// Returns a layout for the remaining ranks, which may outnumber the heads or layers.
 std::string smaller_layout(const llm::Options& options, int ranks) {
   if (llm::is_encoder(options.model)) {
     return "tp=" + std::to_string(ranks);

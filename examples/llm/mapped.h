@@ -1,4 +1,4 @@
-// A file, mapped into memory to be read.
+// A file mapped into memory for reading.
 #pragma once
 
 #include <cstdint>

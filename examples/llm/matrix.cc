@@ -35,11 +35,11 @@ struct Matrix::Packed {
   Precision precision = Precision::f32;
   memory weights;
   std::span<float> tiles = {};  // in order: [tile of outputs][inputs][outputs of a tile]
-  // A product of one row, and of as many as the last other call had.
+  // Prepared products: for one row, and for the row count of the last other call.
   struct Prepared {
     std::size_t rows = 0;
     dnnl::matmul product;
-    memory given, x, y;  // x is what is given, rounded
+    memory given, x, y;  // x is the given input, rounded
     dnnl::reorder round;
   };
   Prepared one, other;
@@ -97,7 +97,7 @@ Matrix::Matrix(std::span<const float> w, std::size_t outputs, Precision precisio
     return;
   }
   const memory::dims dims = {size(p.inputs), size(outputs)};
-  // The layout is that for a single row: an answer is made of them.
+  // Uses the best layout for a single row, because answers are computed row by row.
   const memory::desc any(dims, type_of(precision), memory::format_tag::any);
   try {
     const memory::desc packed = p.describe(1, any).weights_desc();
@@ -106,7 +106,7 @@ Matrix::Matrix(std::span<const float> w, std::size_t outputs, Precision precisio
     throw std::runtime_error(
         "oneDNN has no products of this precision on this processor; try --precision f32");
   }
-  // oneDNN only reads this argument, although its interface takes it as writable.
+  // oneDNN only reads this argument, although its interface requires a writable pointer.
   memory given({dims, memory::data_type::f32, memory::format_tag::ba}, p.engine,
                const_cast<float*>(w.data()));
   dnnl::reorder(given, p.weights).execute(p.stream, given, p.weights);
@@ -130,7 +130,7 @@ void Matrix::times(std::span<const float> x, std::span<float> y, std::size_t row
   if (rows == 0 || y.empty()) {
     return;
   }
-  if (packed_ == nullptr) {  // no inputs: a rank may have none of the hidden features
+  if (packed_ == nullptr) {  // no inputs: a rank may have no hidden features
     std::ranges::fill(y, 0.0F);
     return;
   }
@@ -171,7 +171,7 @@ void Matrix::times(std::span<const float> x, std::span<float> y, std::size_t row
     terms.push_back({.a = {x.data() + blocks.first + begin, p.inputs, 1}, .depth = end - begin});
     begin = end;
   }
-  constexpr std::size_t kWorthThreads = 1 << 18;  // multiplications
+  constexpr std::size_t kWorthThreads = 1 << 18;  // number of multiplications
   const bool is_long = rows * p.outputs * begin >= kWorthThreads;
 #pragma omp parallel for if (is_long)
   for (std::size_t first = 0; first < p.outputs; first += in_order::kTileColumns) {

@@ -1,5 +1,4 @@
-// Products with the weights of a model, by oneDNN or in one order, and the precision that they have
-// in them.
+// Products with a model's weights, by oneDNN or in a fixed order, and their precision.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +9,16 @@
 
 namespace llm {
 
-// bf16: weights are stored in 16 bits, and their factors are rounded to 16 bits; sums are f32.
-// f32_in_order: the sums of a row have the same bits for any number of rows and for any part of the
+// bf16: weights are stored in 16 bits, inputs are rounded to 16 bits, and sums are f32.
+// f32_in_order: the sums of a row have the same bits for any number of rows and any part of the
 // outputs (in_order/product.h).
 enum class Precision : unsigned char { f32, bf16, f32_in_order };
 
-// Weights [outputs, inputs], laid out as products read them fastest. Thread rule: one at a time.
+// Weights [outputs, inputs], in the fastest layout for products. Used by one thread at a time.
 class Matrix {
  public:
   Matrix();
-  // `w`: row after row. The weights lie in the arena, which must live as long.
+  // `w`: row by row. The weights are stored in the arena, which must outlive the matrix.
   Matrix(std::span<const float> w, std::size_t outputs, Precision precision, Arena& arena);
   Matrix(Matrix&&) noexcept;
   Matrix& operator=(Matrix&&) noexcept;
@@ -27,10 +26,10 @@ class Matrix {
 
   std::size_t outputs() const;
   std::size_t bytes() const;
-  // y[rows, outputs] = x[rows, inputs] W'
+  // Computes y[rows, outputs] = x[rows, inputs] W'.
   void times(std::span<const float> x, std::span<float> y, std::size_t rows) const;
-  // In order only: the part of that product over some neighbouring inputs, blocks whose sums are
-  // added by the tree. `ends`: where the blocks end, counted from `first`.
+  // Part of the product over consecutive inputs, in blocks whose sums are added by the tree. Only
+  // for f32_in_order. `ends`: ends of the blocks, relative to `first`.
   struct Blocks {
     std::size_t first = 0;
     std::span<const std::size_t> ends = {};
@@ -43,8 +42,8 @@ class Matrix {
   std::unique_ptr<Packed> packed_;
 };
 
-// C[rows, columns] = scale * A[rows, inner] B, all row-major, the distance between rows given. B is
-// [inner, columns], or where `is_turned` [columns, inner].
+// Computes C[rows, columns] = scale * A[rows, inner] B. All matrices are row-major with given row
+// distances. B is [inner, columns], or [columns, inner] if `is_turned`.
 struct Product {
   std::size_t rows = 0;
   std::size_t columns = 0;
@@ -59,7 +58,7 @@ struct Rows {
 };
 void multiply(const Product& product, Rows a, Rows b, float* c, std::size_t c_step);
 
-// Sets the number of threads for a product in this process.
+// Sets the number of threads per product in this process.
 void set_product_threads(int threads);
 int processors();
 

@@ -13,7 +13,7 @@ namespace {
 
 namespace up = unisono::parallel;
 
-// In-order sums over the hidden features have so many parts.
+// Number of parts of in-order sums over the hidden features.
 constexpr std::size_t kHiddenBlocks = 32;
 
 up::Range whole(std::size_t count) {
@@ -161,7 +161,7 @@ void Model::clear() {
   }
 }
 
-// For the other ranks, since the mesh was made, in seconds.
+// Returns the seconds spent waiting for other ranks since the mesh was created.
 double Model::waited() const {
   double sum = 0;
   for (const char* axis : {"pp", "cp", "tp"}) {
@@ -172,7 +172,7 @@ double Model::waited() const {
   return sum;
 }
 
-// Memory for a call of so many rows.
+// Resizes the buffers for a call with `rows` rows.
 void Model::prepare(std::size_t rows) {
   x_.assign(rows * shape_.width, 0.0F);
   normal_.assign(x_.size(), 0.0F);
@@ -202,7 +202,8 @@ void Model::sum_over_tp() {
   }
 }
 
-// Adds the results of the tp ranks to x, and normalises it for the next layer, if this rank has it.
+// Adds the results of the tp ranks to x. Normalises x for the next layer, if this rank has that
+// layer.
 void Model::add_given(std::span<const float> after, std::span<const float> norm) {
   if (!in_order_) {
     sum_over_tp();
@@ -281,7 +282,7 @@ void Model::attention(Layer& layer, std::size_t number) {
   add_given(layer.after_attention, layer.mlp_norm);
 }
 
-// Keeps the keys and values of all ranks of cp, in the order of positions.
+// Caches the keys and values of all cp ranks, in position order.
 void Model::keep_all(Layer& layer, std::span<const float> k, std::span<const float> v) {
   if (mesh_.size("cp") == 1 || call_length_ == 1) {
     layer.keys.insert(layer.keys.end(), k.begin(), k.end());
@@ -310,8 +311,8 @@ void Model::keep_all(Layer& layer, std::span<const float> k, std::span<const flo
   }
 }
 
-// Keys and values of new tokens are kept by the rank that has their positions, in order by all; a
-// single token is everywhere, and kept by one rank of cp in turn.
+// Computes attention. The rank that has a position caches its key and value; with in-order sums,
+// all ranks do. A single token is on all cp ranks, which cache such tokens in turn.
 std::vector<float> Model::attend(Layer& layer, std::size_t window, std::span<const float> q,
                                  std::span<const float> k, std::span<const float> v) {
   const up::AttentionShape shape{.heads = share_.query.count,
@@ -361,9 +362,9 @@ void Model::dense(const Layer& layer, std::span<const float> in, std::size_t row
   multiply_cut(layer.down, hidden_cut_, gate, rows, out);
 }
 
-// Tokens are cut over ep, sent to two experts each, and returned to all ranks of ep. Where tp cuts
-// experts, their results are partial sums, which are summed over tp behind the exchange like those
-// of the dense MLP, in order before it.
+// Shards tokens over ep, sends each to two experts, and returns the results to all ep ranks. If tp
+// shards experts, their results are partial sums, which are summed over tp after the exchange, like
+// those of the dense MLP; with in-order sums, before the exchange.
 void Model::experts(const Layer& layer, std::size_t rows) {
   unisono::Communicator& ep = mesh_.axis("ep");
   const up::Range mine = up::shard_range(rows, ep.size(), ep.rank());
@@ -417,7 +418,7 @@ void Model::mlp(const Layer& layer, std::span<const float> next_norm) {
   add_given(layer.after_mlp, next_norm);
 }
 
-// Fowler, Noll and Vo's hash of the logits of all words.
+// Computes the FNV hash of the logits of all words.
 void Model::hash(std::span<const float> logits) {
   unisono::Communicator& tp = mesh_.axis("tp");
   std::vector<std::size_t> counts;
@@ -432,7 +433,7 @@ void Model::hash(std::span<const float> logits) {
   }
 }
 
-// The rank of cp that has the last token gives its row to the others.
+// Returns the likeliest tokens. The cp rank that has the last token sends its row to the others.
 std::vector<up::Candidate> Model::head(std::size_t count) {
   std::vector<float> last(shape_.width);
   const std::size_t wanted = length_ + call_length_ - 1;
@@ -444,7 +445,7 @@ std::vector<up::Candidate> Model::head(std::size_t count) {
   if (positions_.size() != call_length_ || mesh_.size("cp") > 1) {
     if (call_length_ > 1) {
       const Timed timed(times_.communication);
-      mesh_.axis("cp").all_reduce(last, unisono::sum);  // others have zeros
+      mesh_.axis("cp").all_reduce(last, unisono::sum);  // other ranks have zeros
     }
   }
   std::vector<float> logits(words_.count);

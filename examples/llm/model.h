@@ -1,15 +1,15 @@
 // A decoder of the Llama family, distributed over ranks along the axes pp, cp, ep and tp.
 //
-//   tp   heads, the MLP's hidden features and the vocabulary are cut; two all_reduces per layer
+//   tp   shards heads, the MLP's hidden features and the vocabulary; two all_reduces per layer
 //   pp   each rank has some layers, and sends activations to the next rank
-//   cp   the prompt and the cache of keys and values are cut over the sequence
+//   cp   shards the prompt and the cache of keys and values over the sequence
 //   ep   the MLP is a mixture of experts, copies of the dense one (upcycling: Komatsuzaki et al.,
 //        2022), whose weighted mean equals the dense MLP for any routing
 //
-// With Precision::f32_in_order logits have the same bits under every layout, of a prompt and of
-// single tokens: inputs of matrices that tp cuts have blocks, which are summed by a tree; every
-// rank of cp has all keys and values; and the two experts of a token have equal weights, because
-// halves of equal rows add up to exactly that row.
+// With Precision::f32_in_order, logits have the same bits under every layout, for prompts and for
+// single tokens. Inputs that tp shards are divided into blocks, which are summed by a tree. Every
+// cp rank has all keys and values. The two experts of a token have equal weights, because halves of
+// equal rows add up to exactly that row.
 #pragma once
 
 #include <array>
@@ -41,23 +41,24 @@ struct Layer {
 struct Times {
   double total = 0;
   double communication = 0;
-  double waiting = 0;  // part of it: waiting for other ranks; unknown for experts' rows
+  double waiting = 0;  // part of communication: waiting for other ranks; unknown for experts' rows
 };
 
 class Model {
  public:
-  // Collective over the mesh. `weights` must outlive the model: embeddings are read on demand.
-  // Errors: as of head_share(), and the errors of the weights.
+  // Collective over the mesh. `weights` must outlive the model, because embeddings are read on
+  // demand. Errors: errors of head_share() and of the weights.
   Model(unisono::parallel::Mesh& mesh, const Weights& weights, Precision precision);
 
   // Clears the context.
   void clear();
-  // Appends tokens, and returns the likeliest next tokens, likeliest first, the same on all ranks.
-  // Collective, with the same tokens on all ranks. With cp, only the first call after clear() may
-  // have several tokens. Errors: as of Communicator::run().
+  // Appends tokens and returns the likeliest next tokens, likeliest first. Collective, with the
+  // same tokens and results on all ranks. With cp, only the first call after clear() may have
+  // several tokens. Errors: errors of Communicator::run().
   std::vector<unisono::parallel::Candidate> append(std::span<const std::int32_t> tokens,
                                                    std::size_t count);
-  // In order only: a hash of all logits after the last token, the same on all ranks.
+  // Returns a hash of all logits after the last token, which is equal on all ranks. Only for
+  // f32_in_order.
   std::uint64_t logit_bits() const { return logit_bits_; }
   bool has_experts() const { return exchange_ != nullptr; }
   std::size_t weight_bytes() const;
@@ -66,9 +67,9 @@ class Model {
 
  private:
   class Timed;
-  // The inputs of a matrix that tp cuts, in blocks that do not depend on the layout.
+  // Inputs of a matrix that tp shards, in blocks that do not depend on the layout.
   struct CutInputs {
-    std::vector<unisono::Leaves> of_ranks;  // blocks of each rank of tp
+    std::vector<unisono::Leaves> of_ranks;  // blocks of each tp rank
     std::vector<std::size_t> bounds;        // block i has inputs [bounds[i], bounds[i + 1])
     unisono::parallel::Range range(int rank) const;
   };
@@ -83,7 +84,7 @@ class Model {
                             std::span<const float> k, std::span<const float> v);
   void mlp(const Layer& layer, std::span<const float> next_norm);
   void dense(const Layer& layer, std::span<const float> in, std::size_t rows, std::span<float> out);
-  // A product whose inputs tp cuts: this rank's summand, or in order the sum.
+  // Computes a product whose inputs tp shards: this rank's summand, or the sum if it is in order.
   void multiply_cut(const Matrix& matrix, const CutInputs& inputs, std::span<const float> in,
                     std::size_t rows, std::span<float> out);
   void keep_all(Layer& layer, std::span<const float> k, std::span<const float> v);
@@ -106,8 +107,8 @@ class Model {
   std::vector<Layer> layers_;
   Matrix output_;
   std::vector<float> norm_;
-  // The output row of one token, in memory that the other ranks of tp read directly, and its
-  // prepared sum over tp.
+  // Output row of one token, in memory that the other tp ranks read directly, and its prepared sum
+  // over tp.
   unisono::Region row_;
   std::optional<unisono::Plan> row_sum_;
   std::unique_ptr<unisono::ExpertExchange> exchange_;
@@ -116,7 +117,7 @@ class Model {
   std::vector<std::size_t> cached_;     // positions of the cache's rows
   std::size_t call_length_ = 0;
   std::uint64_t logit_bits_ = 0;
-  // The state of this call: the residual stream, its normed form, and a layer's output.
+  // State of this call: the residual stream, the normalised stream, and a layer's output.
   std::vector<float> x_, normal_, many_;
   std::span<float> given_;
   Turns turns_, window_turns_;

@@ -39,7 +39,7 @@ with an encoder of BERT's kind. The model is distributed over the ranks.
 
 namespace {
 
-// --save and --compare go with --embed, and not with each other.
+// Checks that --save and --compare are not combined with each other, and fit --embed.
 void must_have_one_task(const Options& options) {
   const int keeps =
       static_cast<int>(!options.save.empty()) + static_cast<int>(!options.compare.empty());

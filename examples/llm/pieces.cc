@@ -38,7 +38,7 @@ std::size_t contraction(std::string_view text) {
   return 0;
 }
 
-// A character, and the position of the next one.
+// A character, and the position of the next character.
 struct Character {
   Kind kind;
   std::size_t end;
@@ -60,7 +60,7 @@ std::size_t piece_length(std::string_view text) {
       last = end;
       end = at(end).end;
     }
-    // A run of spaces leaves its last space to the following word.
+    // The last space of a run of spaces belongs to the following word.
     return kind == Kind::space && end < text.size() && last > from ? last : end;
   };
   const bool leads = text[0] == ' ' && text.size() > 1 && at(1).kind != Kind::space;
@@ -93,7 +93,7 @@ std::vector<std::string> byte_symbols() {
 std::vector<std::string_view> cut_words(std::string_view text, bool single_digits) {
   std::vector<std::string_view> pieces;
   while (!text.empty()) {
-    std::size_t part = 0;  // up to the next digit, which is cut first
+    std::size_t part = 0;  // end of the text before the next digit, which is split off first
     while (single_digits && part < text.size() && (text[part] < '0' || text[part] > '9')) {
       ++part;
     }

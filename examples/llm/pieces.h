@@ -1,4 +1,4 @@
-// Characters, and the pieces into which text is cut before tokens are merged.
+// Characters, and the pieces into which text is split before tokens are merged.
 #pragma once
 
 #include <string>
@@ -7,12 +7,13 @@
 
 namespace llm {
 
-// The characters of UTF-8 text; a byte that is no UTF-8 is a character of its own.
+// Returns the characters of UTF-8 text. Each invalid byte is a separate character.
 std::vector<std::string> characters(std::string_view text);
-// By byte, the printable character that stands for it in the words of byte-level BPE.
+// Returns the printable character that represents each byte in the words of byte-level BPE.
 std::vector<std::string> byte_symbols();
-// The pieces of GPT-2: contractions, and runs of letters, digits or other signs with a space before
-// them. single_digits: each digit is a piece, and cuts the text first.
+// Splits text into GPT-2's pieces: contractions, and runs of letters, digits or other characters
+// with a preceding space. single_digits: first splits the text at each digit, which is a separate
+// piece.
 std::vector<std::string_view> cut_words(std::string_view text, bool single_digits);
 
 }  // namespace llm

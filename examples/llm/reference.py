@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Answers the prompts of answers.cc with Hugging Face transformers: reference.py MODEL FILE
 
-MODEL is a GGUF file, or the folder of an encoder of BERT's kind, of which FILE has the vectors. Needs
-torch and transformers, and gguf for GGUF files. What it writes is what `llm --compare FILE` reads, so
-that one process and every layout can be held to an implementation that others wrote. Models whose chat
-begins with <|im_start|> are asked, as llm asks them.
+MODEL is a GGUF file, or the folder of a BERT encoder, for which FILE gets the vectors. Needs torch and
+transformers, and gguf for GGUF files. `llm --compare FILE` reads the output and compares one process or any
+layout with an independent implementation. Models whose chat format begins with <|im_start|> get the prompts
+as questions, as in llm.
 """
 import ast
 import pathlib
@@ -30,7 +30,7 @@ def answer(model, ids):
 
 
 def answers(file):
-    """A line by prompt, of tokens and by how much they were likelier than the next ones."""
+    """Returns a line per prompt: tokens, with the difference between the two largest logits."""
     where = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
     tokenizer = AutoTokenizer.from_pretrained(**where)
     model = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
@@ -43,7 +43,7 @@ def answers(file):
 
 
 def vectors(folder):
-    """A line by prompt, of the numbers of its vector: the mean over its tokens, of length 1."""
+    """Returns a line per prompt with the numbers of its vector: the mean over its tokens, of length 1."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModel.from_pretrained(folder, dtype=torch.float32)
 

@@ -21,7 +21,7 @@ constexpr std::uint64_t kMostHeader = 100'000'000;
 struct Type {
   const char* name;
   std::size_t bytes;
-  std::uint32_t type;  // of the block format; kNotRead: only stepped over
+  std::uint32_t type;  // number of the block format; kNotRead: skipped
 };
 constexpr std::uint32_t kNotRead = std::numeric_limits<std::uint32_t>::max();
 constexpr Type kTypes[] = {{"F32", 4, 0},

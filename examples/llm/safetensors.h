@@ -1,5 +1,5 @@
-// Adds the tensors of a safetensors file: eight bytes with the length of a header in JSON, that
-// header ({"name": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}}), and the numbers.
+// Reads safetensors files: eight bytes with the length of a JSON header, the header ({"name":
+// {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}}), and the numbers.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,8 @@
 
 namespace llm {
 
-// `file` must outlive `tensors`. Errors: std::runtime_error with the file's mistake.
+// Adds the tensors of a file. `file` must outlive `tensors`. Errors: std::runtime_error with the
+// file's mistake.
 void add_safetensors(const MappedFile& file, Tensors& tensors);
 
 // The tensors of model.safetensors, or of the files that model.safetensors.index.json names.

@@ -1,5 +1,5 @@
-// Matrices in a mapped file, by name. They are unpacked to f32 when a part is read, so that a rank
-// unpacks only the parts that it keeps.
+// Matrices in a mapped file, by name. Reading a part unpacks it to f32, so that a rank unpacks only
+// the parts that it keeps.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace llm {
 
-// Row after row; a vector has one row.
+// Stored row by row; a vector has one row.
 struct StoredMatrix {
   const BlockFormat* format = nullptr;
   std::size_t rows = 1;
@@ -23,20 +23,21 @@ struct StoredMatrix {
 
 class Tensors {
  public:
-  // `where`: the file or folder that errors name.
+  // `where`: file or folder, for errors.
   explicit Tensors(std::string where) : where_(std::move(where)) {}
   [[noreturn]] void fail(const std::string& what) const;  // std::runtime_error
 
-  // False: there is one of that name.
+  // Returns false if the name already exists.
   bool add(const std::string& name, const StoredMatrix& matrix) {
     return all_.emplace(name, matrix).second;
   }
   bool has(const std::string& name) const { return all_.contains(name); }
-  // Errors: std::runtime_error, if it is not there.
+  // Errors: std::runtime_error if the matrix is missing.
   const StoredMatrix& at(const std::string& name) const;
-  // Errors: std::runtime_error, if it is not there or not of this shape.
+  // Errors: std::runtime_error if the matrix is missing or has another shape.
   void must_be(const std::string& name, std::size_t rows, std::size_t columns) const;
-  // A part of a matrix, packed. Errors: std::runtime_error, if it is not there or too small.
+  // Returns a contiguous part of a matrix. Errors: std::runtime_error if the matrix is missing or
+  // too small.
   std::vector<float> read(const std::string& name, unisono::parallel::Range rows,
                           unisono::parallel::Range columns) const;
 

@@ -15,7 +15,7 @@ using Kind = Vocabulary::Kind;
 
 const std::string kSpace = "\xE2\x96\x81";  // SentencePiece writes U+2581 for a space
 
-constexpr std::size_t kMostCharacters = 100;  // of a word that is not unknown
+constexpr std::size_t kMostCharacters = 100;  // longer words are unknown
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
   std::string result;
@@ -54,7 +54,7 @@ Tokenizer::Tokenizer(Vocabulary vocabulary)
   }
 }
 
-// Returns the longest nameable token with which the text begins; -1: none.
+// Returns the longest control or user-defined token at the start of the text, or -1.
 std::int32_t Tokenizer::named_at(std::string_view text) const {
   for (const std::size_t length : lengths_) {
     const auto found =
@@ -110,14 +110,14 @@ void Tokenizer::encode_plain(std::string_view text, std::vector<std::int32_t>& o
   }
 }
 
-// The longest token that the rest of the word begins with, again and again.
+// Repeatedly takes the longest token at the start of the rest of the word.
 void Tokenizer::encode_word(const std::string& word, std::vector<std::int32_t>& out) const {
   std::vector<std::string> rest = characters(word);
   std::vector<std::int32_t> found;
   bool is_known = rest.size() <= kMostCharacters;
   for (std::size_t first = 0; is_known && first < rest.size();) {
     std::string piece = first == 0 ? "" : "##";
-    std::size_t end = first;  // behind the longest token
+    std::size_t end = first;  // end of the longest token
     std::int32_t token = 0;
     for (std::size_t i = first; i < rest.size(); ++i) {
       piece += rest[i];
@@ -136,8 +136,8 @@ void Tokenizer::encode_word(const std::string& word, std::vector<std::int32_t>& 
   out.insert(out.end(), found.begin(), found.end());
 }
 
-// Joins the best pair of neighbours again and again: that of the earliest merge, or the token of
-// the highest score.
+// Repeatedly joins the best pair of neighbours: the pair of the earliest merge, or of the token
+// with the highest score.
 void Tokenizer::merge(std::vector<std::string> pieces, std::vector<std::int32_t>& out) const {
   const auto worth = [this](const std::string& left, const std::string& right) {
     if (vocabulary_.by_score) {

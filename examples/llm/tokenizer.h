@@ -1,5 +1,6 @@
-// Text to tokens and back, by the tables of the model's own file: byte-level BPE (Sennrich et al.,
-// 2016; Radford et al., 2019), merges by score (SentencePiece), or word pieces (Wu et al., 2016).
+// Converts text to tokens and back with the tables in the model's file: byte-level BPE (Sennrich et
+// al., 2016; Radford et al., 2019), merges by score (SentencePiece), or word pieces (Wu et al.,
+// 2016).
 #pragma once
 
 #include <cstddef>
@@ -19,12 +20,12 @@ class Tokenizer {
  public:
   explicit Tokenizer(Vocabulary vocabulary);
 
-  // Names of control tokens ("<|im_end|>") and of user-defined tokens in the text become these
-  // tokens; the longest name wins.
+  // Converts text to tokens. Names of control tokens ("<|im_end|>") and user-defined tokens in the
+  // text become these tokens; the longest name wins.
   std::vector<std::int32_t> encode(std::string_view text) const;
-  // The bytes of a token; they may be a part of a character. Control tokens have none.
+  // Returns the bytes of a token, which may be part of a character. Control tokens have no bytes.
   std::string decode(std::int32_t token) const;
-  // A question as the model was trained to be asked.
+  // Formats a question in the model's chat format.
   std::string chat(const std::string& question) const;
   bool ends_answer(std::int32_t token) const;
 
@@ -36,8 +37,8 @@ class Tokenizer {
 
   Vocabulary vocabulary_;
   std::unordered_map<std::string, std::int32_t> index_;
-  std::set<std::size_t, std::greater<>> lengths_;       // of names that are looked for in texts
-  std::unordered_map<std::string, std::size_t> ranks_;  // of "left right"
+  std::set<std::size_t, std::greater<>> lengths_;       // lengths of token names to search for
+  std::unordered_map<std::string, std::size_t> ranks_;  // rank of each merge "left right"
   std::vector<std::string> symbol_of_byte_;
   std::unordered_map<std::string, char> byte_of_symbol_;
 };

@@ -14,7 +14,7 @@ utf8proc_category_t category(char32_t code) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(code));
 }
 
-// The categories of Unicode are in the order of their first letters.
+// Unicode categories are numbered in the order of their first letters.
 bool is_between(char32_t code, utf8proc_category_t first, utf8proc_category_t last) {
   return category(code) >= first && category(code) <= last;
 }
@@ -72,7 +72,7 @@ bool is_ideograph(char32_t code) {
 }
 
 std::u32string plain_letters(char32_t code) {
-  // No character has more parts in the canonical decomposition.
+  // No character has more parts in its canonical decomposition.
   std::array<utf8proc_int32_t, 8> parts = {};
   int before = 0;
   const utf8proc_ssize_t count = utf8proc_decompose_char(

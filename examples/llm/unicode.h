@@ -1,4 +1,4 @@
-// Classes of characters, for cutting text.
+// Character classes, for splitting text.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace llm {
 
-// `character`: one, in UTF-8; a byte that is no UTF-8 is U+FFFD.
+// Returns the code of one UTF-8 character, or U+FFFD for an invalid byte.
 char32_t code_of(std::string_view character);
 std::string utf8(char32_t code);
 
@@ -14,10 +14,10 @@ bool is_space(char32_t code);
 bool is_letter(char32_t code);
 bool is_number(char32_t code);
 bool is_punctuation(char32_t code);
-bool is_unseen(char32_t code);  // a control, a format, for private use, or U+FFFD
+bool is_unseen(char32_t code);  // control, format or private-use character, or U+FFFD
 bool is_ideograph(char32_t code);
-// In lower case, without the marks that take no place of their own, as an accent; of Hangul the two
-// or three letters of a syllable.
+// Returns the lower-case letters of a character without non-spacing marks such as accents. A Hangul
+// syllable gives two or three letters.
 std::u32string plain_letters(char32_t code);
 
 }  // namespace llm

@@ -77,7 +77,7 @@ bool compare(const Vectors& vectors, const Options& options, const std::string& 
     }
     most = std::max(most, 1 - cosine(vectors[i], saved[i]));
   }
-  const bool is_right = most <= kSameDistance;  // also false where a number is none
+  const bool is_right = most <= kSameDistance;  // also false if a number is NaN
   if (is_speaker) {
     std::printf("%-28s %zu texts, cosine distance %.1e at most: %s\n", layout.c_str(), saved.size(),
                 most, is_right ? "same vectors" : "WRONG");

@@ -1,4 +1,4 @@
-// Texts as vectors, by an encoder: what --embed prints, and what --save and --compare keep.
+// Converts texts to vectors with an encoder: prints them (--embed), saves them or compares them.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace llm {
 
-// Errors: std::runtime_error, for a folder without a tokenizer of as many words as its model has.
+// Errors: std::runtime_error if the folder has no tokenizer with the model's number of words.
 Tokenizer encoder_tokenizer(const std::string& folder);
 
-// All ranks call it. Whether the vectors are those of --compare; true without it. Errors:
-// std::invalid_argument, for options that an encoder does not have; as of Encoder.
+// Collective. Returns false if the vectors differ from those of --compare. Errors:
+// std::invalid_argument for options that an encoder does not support; errors of Encoder.
 bool run_encoder(unisono::Communicator& world, const Options& options, const std::string& layout);
 
 }  // namespace llm

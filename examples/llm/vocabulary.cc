@@ -10,9 +10,9 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostTokens = 1U << 24;
-constexpr int kDeepest = 16;  // of parts in parts
+constexpr int kDeepest = 16;  // nesting of parts
 
-// As GGUF numbers them.
+// Converts GGUF's number of a kind.
 Vocabulary::Kind kind_of(double number) {
   using Kind = Vocabulary::Kind;
   return number == 3   ? Kind::control
@@ -35,7 +35,7 @@ bool flag_at(const json& from, const char* key, bool otherwise) {
   throw std::runtime_error("no tokenizer " + what);
 }
 
-// `most`: more than a number can be, given how many words there are.
+// Adds a word. `most`: exclusive limit of word numbers, given the number of words.
 void put_word(Vocabulary& vocabulary, const std::string& word, const json& number,
               Vocabulary::Kind kind, std::size_t most) {
   if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= most) {
@@ -54,7 +54,7 @@ void put_word(Vocabulary& vocabulary, const std::string& word, const json& numbe
   vocabulary.kinds[token] = kind;
 }
 
-// The parts that a Sequence of Sequences under `key` has in the end, in order.
+// Appends the parts of nested Sequences under `key`, in order.
 void flatten(const json& part, const char* key, int depth, std::vector<const json*>& parts) {
   if (depth > kDeepest) {
     refuse("with '" + std::string(key) + "' nested deeper than " + std::to_string(kDeepest));
@@ -68,7 +68,7 @@ void flatten(const json& part, const char* key, int depth, std::vector<const jso
   }
 }
 
-// Reads how text is cut: digits separately, then as in GPT-2.
+// Reads how to split text: optionally at digits, then as in GPT-2.
 void read_cuts(Vocabulary& vocabulary, const json& all) {
   std::vector<const json*> cuts;
   flatten(all, "pretokenizers", 0, cuts);
@@ -89,7 +89,7 @@ void read_cuts(Vocabulary& vocabulary, const json& all) {
   }
 }
 
-// The tokens that a template puts around a text.
+// Reads the tokens that a template puts around a text.
 void read_template(Vocabulary& vocabulary, const json& single) {
   std::vector<std::int32_t>* side = &vocabulary.begin;
   for (const json& part : single) {
@@ -109,7 +109,7 @@ void read_template(Vocabulary& vocabulary, const json& single) {
   }
 }
 
-// Reads the processing of tokens at the end. ByteLevel only moves offsets.
+// Reads the post-processors. ByteLevel only moves offsets.
 void read_processors(Vocabulary& vocabulary, const json& all) {
   std::vector<const json*> processors;
   flatten(all, "processors", 0, processors);
@@ -125,7 +125,7 @@ void read_processors(Vocabulary& vocabulary, const json& all) {
   }
 }
 
-// BERT's way to cut words and pieces, in lower case or as they are.
+// Reads BERT's word pieces, cased or uncased.
 void read_word_pieces(Vocabulary& vocabulary, const json& tokenizer) {
   const json none = json::object();
   const auto part = [&](const char* key) { return tokenizer.value(key, none); };
@@ -157,7 +157,7 @@ void read_word_pieces(Vocabulary& vocabulary, const json& tokenizer) {
   }
 }
 
-// Refuses settings that would merge differently.
+// Throws for settings that would change merging.
 void must_merge_plainly(const json& model) {
   for (const char* key : {"ignore_merges", "byte_fallback"}) {
     if (flag_at(model, key, false)) {
@@ -262,7 +262,7 @@ Vocabulary vocabulary_of(const json& tokenizer) {
   } else {
     refuse("but byte-level BPE of text as it is, and BERT's word pieces");
   }
-  // Numbers may have gaps.
+  // Word numbers may have gaps.
   const json& words = part(model, "vocab");
   const json& all_added = part(tokenizer, "added_tokens");
   const std::size_t most = std::min(kMostTokens, 2 * (words.size() + all_added.size()) + 1024);

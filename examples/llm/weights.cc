@@ -81,7 +81,7 @@ class RandomWeights : public Weights {
     if (name.find("norm") != std::string::npos) {
       return part;
     }
-    // Each row has its own seed, so that a part is the same for every reader.
+    // Each row has its own seed, so that all readers get equal parts.
     std::uint64_t seed = seed_;
     for (const char c : name) {
       seed = seed * 1099511628211U + static_cast<unsigned char>(c);

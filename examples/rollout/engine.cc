@@ -19,7 +19,7 @@ using Answers = std::vector<std::vector<llm::Said>>;
 
 constexpr const char* kPrefix = "step-";
 
-// Tokens are bytes.
+// Answers all prompts. Tokens are bytes.
 Answers answer_all(llm::Model& model, std::size_t tokens) {
   Answers answers;
   for (const char* text : llm::prompts()) {
@@ -39,7 +39,8 @@ Answers answer_with(unisono::Communicator& ranks, const HandedWeights& weights,
   return answer_all(model, tokens);
 }
 
-// The share of tokens that follow from the previous one as most of the trainer's data do.
+// Returns the share of tokens that follow from the previous token, as in most of the trainer's
+// data.
 double share_right(const Answers& answers, std::size_t vocabulary) {
   std::size_t right = 0;
   std::size_t all = 0;
@@ -54,7 +55,7 @@ double share_right(const Answers& answers, std::size_t vocabulary) {
   return all == 0 ? 0 : static_cast<double>(right) / static_cast<double>(all);
 }
 
-// The weights of a checkpoint, under the engine's names.
+// Loads the weights of a checkpoint under the engine's names.
 HandedWeights load(const std::filesystem::path& folder, const llm::Shape& shape) {
   std::vector<up::NamedTensor> sources;
   for (const up::SavedTensor& saved : up::list_checkpoint(folder)) {

@@ -14,7 +14,7 @@ namespace up = unisono::parallel;
 
 constexpr int kReportTag = 1;
 constexpr const char* kNews = "rollout.news";
-constexpr int kNoLimit = 0;  // answers and steps take as long as they take
+constexpr int kNoLimit = 0;  // answers and steps may take any time
 
 std::vector<int> ranks_from(int first, int count) {
   std::vector<int> ranks(static_cast<std::size_t>(count));
@@ -34,7 +34,7 @@ up::MeshLayout trainer_layout(const transformer::HeldWeight& held) {
   return layout;
 }
 
-// As the engine's model reads its parts.
+// Returns the layout in which the engine's model reads its weights.
 up::MeshLayout engine_layout(const std::string& name, const llm::Shape& shape,
                              const std::vector<int>& ranks) {
   const auto tp = static_cast<int>(ranks.size());
@@ -51,7 +51,7 @@ up::MeshLayout engine_layout(const std::string& name, const llm::Shape& shape,
       heads += count;
     }
     if (is_key && heads != shape.key_value_heads) {
-      return layout;  // several ranks use a key head: each gets all of them
+      return layout;  // several ranks use a key head, so each rank gets all key heads
     }
     layout.placements = {{.axis = "tp",
                           .placement = up::Shard(is("attn_output") ? 1 : 0),
@@ -170,7 +170,7 @@ bool HandOver::is_wanted(unisono::Communicator& trainers, bool waits) {
     try {
       reported_->wait(kNoLimit);
     } catch (const unisono::Error&) {
-      wanted[0] = 1;  // the transfer fails for the same reason, on every rank
+      wanted[0] = 1;  // the transfer will fail on every rank for the same reason
     }
     reported_.reset();
   }

@@ -1,7 +1,7 @@
-// Hands the weights of a trainer to an engine on other ranks of one job, by a reshard.
+// Transfers a trainer's weights to an engine on other ranks of the same job by a reshard.
 //
-// The trainer never waits for an answer: the engine's first rank reports when the engine has room
-// for weights, and the trainer skips a step for which it has not.
+// The trainer never waits for answers. The engine's first rank reports when the engine is ready for
+// weights, and the trainer skips steps at which the engine is not ready.
 #pragma once
 
 #include <array>
@@ -18,20 +18,20 @@
 
 namespace rollout {
 
-// The trainer's names to the engine's, which are those of GGUF.
+// Maps the trainer's names to the engine's names, which are GGUF's.
 extern const char* const kNames;
 
-// The model of the trainer, as the engine describes it.
+// Returns the engine's description of the trainer's model.
 llm::Shape engine_shape(const transformer::Config& config);
 
-// The shape of the trainer's tensor: of a vector, one dimension.
+// Returns the shape of the trainer's tensor; a vector has one dimension.
 std::vector<std::size_t> shape_of(const transformer::Weight& weight);
 
-// Parts of matrices in the memory of a rank.
+// Parts of matrices in a rank's memory.
 class HandedWeights : public llm::Weights {
  public:
   explicit HandedWeights(const llm::Shape& shape) : shape_(shape) {}
-  // Makes memory for a part of a tensor: one range for each dimension.
+  // Allocates memory for a part of a tensor, given as one range per dimension.
   unisono::parallel::Tensor add(const std::string& name,
                                 const std::vector<unisono::parallel::Range>& part);
   llm::Shape shape() const override { return shape_; }
@@ -49,7 +49,7 @@ class HandedWeights : public llm::Weights {
   std::map<std::string, Part> parts_;
 };
 
-// Comes with the weights.
+// Sent with the weights.
 struct News {
   std::int64_t step = 0;
   bool is_last = false;
@@ -57,17 +57,17 @@ struct News {
 
 class HandOver {
  public:
-  // Collective over the world, whose first ranks train and whose other ranks are the engine, which
-  // cuts weights over tp. Errors: those of Reshard::create().
+  // Collective over the world. Its first ranks are the trainer, its other ranks the engine, which
+  // shards weights over tp. Errors: errors of Reshard::create().
   HandOver(unisono::Communicator& world, const transformer::Config& config,
            const transformer::Layout& layout);
 
-  // Collective over the trainer's ranks. Returns true if the engine has room; waits for that if
-  // `waits`. `trainers`: the group of these ranks. If a rank of the engine has died, it returns
-  // true, and give() reports it on all ranks.
+  // Collective over the trainer's ranks. Returns true if the engine is ready for weights; waits for
+  // that if `waits` is set. `trainers`: the group of the trainer's ranks. If a rank of the engine
+  // has died, returns true, and give() reports the death on all ranks.
   bool is_wanted(unisono::Communicator& trainers, bool waits);
-  // Collective over the world: the trainer gives, and the engine takes.
-  // Errors: those of Reshard::run().
+  // Collective over the world: the trainer calls give(), and the engine calls take(). Errors:
+  // errors of Reshard::run().
   void give(const transformer::Parts& parts, const News& news);
   News take(HandedWeights& weights);
 

@@ -1,5 +1,4 @@
-// Trains on some ranks of a job, and answers on the others with the weights of the latest step;
-// kUsage says how.
+// Trains on some ranks of a job, and answers on the others with the latest weights. See kUsage.
 #include <charconv>
 #include <cstdio>
 #include <exception>
@@ -71,7 +70,7 @@ Options parse_options(const std::vector<std::string>& words) {
   return options;
 }
 
-// Saves the trainer's weights; of equal parts, those of the first group.
+// Saves the trainer's weights; if groups have equal parts, the first group saves them.
 void save(unisono::Communicator& trainers, const std::filesystem::path& folder,
           const std::vector<transformer::HeldWeight>& held, const transformer::Parts& parts) {
   std::vector<up::Saved> tensors;
@@ -109,9 +108,9 @@ void train(rollout::HandOver& hand_over, unisono::Communicator& trainers, const 
     const bool speaks = trainers.rank() == 0;
     if (is_last && speaks) {
       std::printf("trainer  %d steps done\n", step);
-      std::fflush(stdout);  // before it waits
+      std::fflush(stdout);  // flush before waiting
     }
-    // At first the engine has room, and its report is on its way.
+    // Initially the engine is ready, and its report is on its way.
     const bool is_wanted = hand_over.is_wanted(trainers, is_last || given == 0);
     if (speaks) {
       std::printf("trainer  step %3d: loss %.4f%s\n", step, loss,

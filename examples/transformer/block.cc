@@ -9,7 +9,7 @@ namespace {
 
 namespace up = unisono::parallel;
 
-// The order of block_weights().
+// Indices in the order of block_weights().
 enum : std::size_t { kNorm1, kQuery, kKey, kValue, kOut, kNorm2, kUp, kDown, kGate };
 
 void add(std::span<float> target, std::span<const float> more) {
@@ -215,7 +215,7 @@ std::vector<float> Block::backward_input(const Unit& unit, std::vector<float> gr
   Kept& kept = kept_.at(microbatch);
   add(gradient, mlp_backward(unit, kept, gradient));
   add(gradient, attention_backward(unit, kept, gradient));
-  // The rest is for the gradients of the weights.
+  // Frees everything that the gradients of the weights do not need.
   for (std::vector<float>* done : {&kept.x, &kept.q, &kept.k, &kept.v, &kept.log_sum, &kept.middle,
                                    &kept.hidden, &kept.gate}) {
     std::vector<float>().swap(*done);
@@ -223,7 +223,7 @@ std::vector<float> Block::backward_input(const Unit& unit, std::vector<float> gr
   return gradient;
 }
 
-// Key and value heads that several query heads use.
+// Returns the factors of key and value heads, which several query heads may share.
 Factors Block::key_factors(const Kept& kept, std::span<const float> dy,
                            std::span<float> gradient) const {
   Factors factors{.x = kept.attention_in, .dy = dy, .gradient = own_rows(gradient)};

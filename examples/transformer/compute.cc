@@ -33,7 +33,7 @@ void multiply_in_order(const Product& p) {
 #ifdef TRANSFORMER_OPENBLAS
 
 void multiply(const Product& p) {
-  // One thread per rank: the ranks provide the parallelism here.
+  // Uses one thread per rank, because the ranks provide the parallelism.
   static const bool once = (openblas_set_num_threads(1), true);
   static_cast<void>(once);
   if (p.m == 0 || p.n == 0) {
@@ -238,7 +238,7 @@ void add_scaled(float* target, const float* source, float factor, std::size_t co
   }
 }
 
-// The beginnings of the rows of queries or keys.
+// Addresses of the rows of queries or keys.
 struct Rows {
   const up::AttentionShape& shape;
   std::size_t queries;
@@ -251,7 +251,7 @@ struct Rows {
   }
 };
 
-// body(batch, row, head) for every row of every head.
+// Calls body(batch, row, head) for every row of every head.
 template <typename Body>
 void for_each_row(const up::AttentionBlock& block, const Body& body) {
   for (std::size_t b = 0; b < block.shape.batch; ++b) {

@@ -1,4 +1,4 @@
-// The ends of the model: tokens become vectors, and vectors a loss.
+// First and last layer of the model: converts tokens to vectors, and vectors to a loss.
 #include <cmath>
 #include <unisono/parallel/tensor_parallel.hpp>
 
@@ -11,7 +11,7 @@ namespace up = unisono::parallel;
 
 enum : std::size_t { kNorm, kHead };
 
-// Vaswani et al., 2017: sines and cosines of the place, which no weight is for.
+// Returns the fixed position embedding, sines and cosines of the position (Vaswani et al., 2017).
 float position_value(std::size_t position, std::size_t k, std::size_t width) {
   const double rate =
       std::pow(10000.0, -2.0 * static_cast<double>(k / 2) / static_cast<double>(width));

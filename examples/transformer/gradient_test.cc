@@ -1,4 +1,4 @@
-// The gradients of a layer, of a GPT and of a Llama, compared with differences of its outputs.
+// Compares the gradients of a GPT layer and of a Llama layer with differences of their outputs.
 #include <gtest/gtest.h>
 
 #include <cmath>

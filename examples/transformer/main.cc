@@ -1,19 +1,18 @@
-// Trains a small GPT under every layout of a list, and compares with one process.
+// Trains a small GPT under every layout of a list, and compares the results with one process.
 //
-//   transformer --save FOLDER              on one process: trains, and keeps what came out
+//   transformer --save FOLDER              trains in one process, and saves the results
 //   unisono run -n 4 -- transformer --compare FOLDER [--only "dp=2,tp=2 sp"]
-//   unisono run -n 4 -- transformer --try "dp=2,tp=2 sp"     two steps, compared with nothing
+//   unisono run -n 4 -- transformer --try "dp=2,tp=2 sp"     trains two steps without a comparison
 //
-// With --compare the layouts of as many ranks are trained from the same weights on the same data,
-// and a table says how far losses and weights are from those of one process. Sums have another
-// order then, so that they are not the same bits; the bounds below hold for 20 steps. The last line
-// counts the layouts, those that are right and those that are refused. The exit status is 1 unless
-// all are right.
+// --compare trains the layouts for this number of ranks from the same weights on the same data, and
+// prints a table of the differences in losses and weights from one process. Sums have another order
+// then, so the bits differ; the bounds below hold for 20 steps. The last line counts all layouts,
+// right layouts and refused layouts. The exit status is 1 unless all are right.
 //
-// --steps N trains for so many instead of 20.
+// --steps N trains N steps instead of 20.
 //
-// With --same-bits before --save and --compare, sums have one order under every layout, and the
-// table shows hashes of all losses and weights, which must be those of one process.
+// With --same-bits before --save and --compare, sums have the same order under every layout. The
+// table then shows hashes of all losses and weights, which must equal those of one process.
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -36,11 +35,12 @@ using transformer::Trained;
 
 constexpr int kSteps = 20;
 constexpr const char* kLosses = "training.losses";
-// Bounds on the loss of a step, and on a weight after the last one; the rate is 0.001.
+// Bounds on the difference of a step's loss, and of a weight after the last step; the learning rate
+// is 0.001.
 constexpr double kLossBound = 1e-5;
 constexpr double kWeightBound = 1e-4;
 
-// Fowler, Noll and Vo's hash of all bits.
+// FNV hash of all bits.
 class BitHash {
  public:
   template <typename T>
@@ -148,7 +148,7 @@ bool compare(unisono::Communicator& world, const Options& options) {
       if (error.code() != unisono::ErrorCode::config) {
         throw;
       }
-      ++refused;  // by every rank, before it trains
+      ++refused;  // every rank refuses before training
       if (world.rank() == 0) {
         std::printf("%2d  %-42s refused: %s\n", layout.ranks, layout.text.c_str(), error.what());
       }

@@ -1,9 +1,9 @@
-// Trains the model in a pipeline, under whichever schedule the layout names.
+// Trains the model in a pipeline with the schedule that the layout names.
 //
-// The layers are cut evenly into the stages of a chain; the embedding goes with the first one, norm
-// and logits with the last one. Where there are more stages than layers, some of them hand on what
-// they get. With DualPipe the model is there twice: two ranks of the pipeline hold the same layers,
-// and their gradients are summed as those of data-parallel ranks are.
+// The layers are divided evenly into the stages of a chain. The embedding belongs to the first
+// stage, norm and logits to the last. If there are more stages than layers, some stages only
+// forward their input. With DualPipe there are two copies of the model: two pipeline ranks hold the
+// same layers, and their gradients are summed like those of data-parallel ranks.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -31,7 +31,7 @@ void put(const std::vector<float>& values, std::span<std::byte> bytes) {
   std::memcpy(bytes.data(), values.data(), bytes.size());
 }
 
-// The units of the model that each stage has: unit 0 is the embedding, then come the layers.
+// Returns the units of each stage. Unit 0 is the embedding, followed by the layers.
 std::vector<std::vector<std::size_t>> units_of_stages(const up::PipelineSchedule& schedule,
                                                       std::size_t layers) {
   std::vector<std::vector<std::size_t>> units(static_cast<std::size_t>(schedule.stages()));
@@ -59,7 +59,7 @@ up::PipelineSchedule schedule_of(const Layout& layout, int ranks) {
       {.ranks = ranks, .microbatches = layout.microbatches, .chunks = layout.chunks});
 }
 
-// The first rank of the pipeline that has a unit.
+// Returns the first pipeline rank that has a unit.
 int first_holder(const up::PipelineSchedule& schedule,
                  const std::vector<std::vector<std::size_t>>& units, std::size_t unit) {
   int holder = schedule.ranks();
@@ -117,8 +117,8 @@ class PipelineTrainer {
       }
     }
     loss_ = {};
-    // Ranks that hold the same units gather them in the same order, independently of the order of
-    // their stages.
+    // Ranks that hold the same units gather them in the same order, whatever the order of their
+    // stages.
     parts_.clear();
     for (std::size_t i = 0; i < own_.size(); ++i) {
       const std::span<const float> weights = state_->parameters_f32(i);
@@ -131,7 +131,7 @@ class PipelineTrainer {
       state_->release(i);
     }
     state_->step();
-    // Each tensor-parallel rank has the loss of the same tokens.
+    // All tensor-parallel ranks have the same loss, so only one adds it.
     unisono::ExactSum loss = groups_.tp.rank() == 0 ? loss_ : unisono::ExactSum();
     loss.all_reduce(world_);
     return loss.value() / static_cast<double>(config_.batch * config_.length);
@@ -150,7 +150,8 @@ class PipelineTrainer {
     for (std::size_t i = 0; i < own_.size(); ++i) {
       join_unit(*state_, i, lists_[i], groups_.tp, all);
     }
-    // The pipeline is the slowest axis: the first rank of a stage has the coordinate 0 on others.
+    // The pipeline is the slowest axis: the first rank of a stage has coordinate 0 on all other
+    // axes.
     const int stride = world_.size() / mesh_.size("pp");
     const auto units = all_weights(config_, local_.layout, groups_.tp.size());
     for (std::size_t unit = 0; unit < units.size(); ++unit) {
@@ -167,7 +168,7 @@ class PipelineTrainer {
   struct Microbatch {
     std::vector<std::int32_t> tokens = {};
     std::vector<std::int32_t> targets = {};
-    std::vector<float> gradient = {};  // on its way back: behind the head, then at the embedding
+    std::vector<float> gradient = {};  // on the way back: set by the head, used by the embedding
   };
 
   std::vector<std::size_t> units_of_rank(int rank) const {
@@ -180,8 +181,8 @@ class PipelineTrainer {
     return units;
   }
 
-  // Returns the first rank that holds the same units as `rank`; without DualPipe, the rank itself.
-  // With fewer units than ranks, it may hold none.
+  // Returns the first rank that holds the same units as `rank`; without DualPipe, `rank` itself. If
+  // there are fewer units than ranks, it may hold none.
   int first_like(int rank) const {
     const bool is_double = schedule_.chains().size() > 1;
     return is_double ? std::min(rank, schedule_.ranks() - 1 - rank) : rank;
@@ -208,8 +209,8 @@ class PipelineTrainer {
     }
   }
 
-  // The sequences of which each rank with a unit adds its gradients. With DualPipe two ranks have
-  // it, each for the microbatches of one direction.
+  // Returns the sequences whose gradients each rank with this unit adds. With DualPipe, two ranks
+  // have the unit, each for the microbatches of one direction.
   std::vector<unisono::Leaves> leaves_of(std::size_t unit) const {
     const up::MeshShape& shape = mesh_.shape();
     const auto size = [](int count) { return static_cast<std::size_t>(count); };
@@ -336,8 +337,8 @@ class PipelineTrainer {
   Head head_;
   up::Range sequences_;
   std::vector<std::size_t> own_;            // units of this rank
-  std::vector<std::vector<Weight>> lists_;  // of each of them
-  std::map<std::size_t, Block> blocks_;     // by unit
+  std::vector<std::vector<Weight>> lists_;  // per unit
+  std::map<std::size_t, Block> blocks_;     // by unit number
   std::map<std::size_t, Unit> parts_;
   std::vector<Microbatch> data_of_;
   unisono::ExactSum loss_;

@@ -10,7 +10,7 @@ namespace {
 
 namespace up = unisono::parallel;
 
-// Sums over the parts that this rank has; calls sum(TreeSum, leaves of all ranks).
+// Calls sum(TreeSum, leaves of all ranks) to sum over this rank's parts.
 template <typename Sum>
 void with_sum_of_parts(const Groups& groups, const up::RegionShape& region, std::size_t parts,
                        const PartTerms& terms, const Sum& sum) {
@@ -26,7 +26,7 @@ void with_sum_of_parts(const Groups& groups, const up::RegionShape& region, std:
   sum(std::move(inside), all);
 }
 
-// Returns the number of parts of the whole model that this rank has.
+// Returns how many of the model's parts this rank has.
 std::size_t parts_here(const Groups& groups, std::size_t parts) {
   return unisono::even_leaves(parts, groups.tp.size())[static_cast<std::size_t>(groups.tp.rank())]
       .count;
@@ -38,14 +38,14 @@ void add_to(std::span<float> target, std::span<const float> more) {
   }
 }
 
-// The term dy' x over some rows.
+// Returns the term dy' x over some rows.
 in_order::Term weight_term(std::span<const float> x, std::span<const float> dy, std::size_t rows) {
   return {
       .a = {dy.data(), 1, dy.size() / rows}, .b = {x.data(), x.size() / rows, 1}, .depth = rows};
 }
 
-// The gradients of heads that share rows, by the tree over these heads. `out` is laid out as
-// `gradient`, of which `heads` are parts.
+// Adds the gradients of heads that share rows, by the tree over these heads. `out` has the layout
+// of `gradient`, of which `heads` are parts.
 void add_heads(std::span<const float> x, std::span<const float> dy, std::size_t rows,
                const std::vector<std::span<float>>& heads, std::span<float> gradient,
                std::span<float> out) {
@@ -66,7 +66,7 @@ void add_heads(std::span<const float> x, std::span<const float> dy, std::size_t 
   }
 }
 
-// The sum over the leaves of a node.
+// Computes the sum over the leaves of a node.
 void sum_of_leaves(std::size_t count, std::span<float> out,
                    const std::function<void(std::size_t leaf, std::span<float> out)>& leaf) {
   up::sum_of_blocks(out.size(), count, {.count = count}, leaf).sum(out.data());

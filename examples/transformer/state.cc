@@ -1,4 +1,4 @@
-// The common parts of all ways of training: the data, the optimiser, and the resulting weights.
+// Parts common to all ways of training: the data, the optimiser, and the resulting weights.
 #include <algorithm>
 #include <chrono>
 #include <random>
@@ -14,7 +14,7 @@ std::size_t next_token(std::size_t token, std::size_t vocabulary) {
   return (token * 5 + 3) % vocabulary;
 }
 
-// Three of four tokens follow from the previous one; the others are random.
+// Three of four tokens follow from the previous token; the others are random.
 std::vector<std::int32_t> draw_tokens(const Config& config, int step) {
   std::mt19937_64 random(config.seed * 1000003U + static_cast<std::uint64_t>(step));
   std::vector<std::int32_t> tokens;

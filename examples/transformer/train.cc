@@ -110,7 +110,7 @@ class Trainer {
             .ready = [this, unit](const unisono::Leaves& node) { state_->leaf_ready(unit, node); }};
   }
 
-  // Returns the weights of a unit, and fetches those of the next unit meanwhile.
+  // Returns the weights of a unit, and starts to fetch the next unit's weights.
   Unit enter(std::size_t unit, std::size_t after) {
     const std::span<const float> weights = state_->parameters_f32(unit);
     state_->prefetch(after);
@@ -118,7 +118,7 @@ class Trainer {
                 state_->gradients_f32(unit));
   }
 
-  // After the backward pass of a unit.
+  // Reduces and releases a unit after its backward pass.
   void leave(std::size_t unit) {
     reduce_unit(*state_, unit, lists_[unit], groups_.tp);
     state_->release(unit);
@@ -132,7 +132,7 @@ class Trainer {
   Embedding embedding_;
   Head head_;
   std::vector<Block> blocks_;
-  std::vector<std::vector<Weight>> lists_;  // of each unit
+  std::vector<std::vector<Weight>> lists_;  // per unit
   up::Range sequences_;
   std::unique_ptr<up::ShardedState> state_;
 };
@@ -145,7 +145,7 @@ Groups groups_of(up::Mesh& mesh, const Layout& layout, const Config& config) {
   if (layout.same_bits) {
     context.blocks = config.blocks;
     groups.sequences = &mesh.axes("cp,uly");
-    // Stripes have no blocks, and gathered keys no gradients of blocks.
+    // Striped order has no blocks, and gathered keys have no gradients per block.
     if (layout.method == up::ContextMethod::all_gather ||
         layout.order == up::ContextOrder::striped) {
       context.heads = groups.sequences;

@@ -1,4 +1,4 @@
-// Trains the model under a layout, and says how it went.
+// Trains the model under a layout.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@
 namespace transformer {
 
 struct Trained {
-  std::vector<double> losses;                         // of each step, the mean over all tokens
+  std::vector<double> losses;                         // per step: mean over all tokens
   std::map<std::string, std::vector<float>> weights;  // whole, on all ranks
-  double step_ms = 0;                                 // the median
+  double step_ms = 0;                                 // median
 };
 
-// This rank's parts of weights, by name, as held_weights() describes them.
+// This rank's parts of weights, by name; held_weights() describes them.
 using Parts = std::map<std::string, std::span<const float>>;
-// Called on all ranks after a step, the first of which is 1. `parts` is collective, if called at
-// all; its memory is valid until the call returns.
+// Called on all ranks after each step; the first step is 1. Calling `parts` is optional and
+// collective; its memory is valid until this function returns.
 using AfterStep = std::function<void(int step, double loss, const std::function<Parts()>& parts)>;
 
-// All ranks of the communicator call it; the layout has as many.
+// Collective. The layout must have as many ranks as the communicator.
 Trained train(unisono::Communicator& world, const Layout& layout, const Config& config, int steps,
               const AfterStep& after = {});
 
-// The same for a layout with a pipeline.
+// Does the same for a layout with a pipeline.
 Trained train_pipeline(unisono::Communicator& world, const Layout& layout, const Config& config,
                        int steps, const AfterStep& after);
 
-// Describes the ranks that hold a weight: consecutive ones, in equal groups of tensor-parallel
-// ranks that each have all of it, cut as the weight says. Ranks of a second pipeline may have it as
-// well.
+// Describes the ranks that hold a weight: consecutive ranks in equal tensor-parallel groups. Each
+// group has the whole weight, sharded as `weight` specifies. Ranks of a second pipeline may also
+// hold the weight.
 struct HeldWeight {
   Weight weight;
   int first_rank = 0;
@@ -45,43 +45,42 @@ struct HeldWeight {
 };
 // Local. Returns all weights of the model.
 std::vector<HeldWeight> held_weights(const Config& config, const Layout& layout);
-// Returns the rank of the pipeline that has a unit, the first of them.
+// Returns the first pipeline rank that has a unit.
 int pipeline_rank_of(const Config& config, const Layout& layout, std::size_t unit);
 
-// The token that follows most often in the data.
+// Returns the most frequent next token in the data.
 std::size_t next_token(std::size_t token, std::size_t vocabulary);
-// A step's sequences, the same on all ranks, each of length + 1 tokens.
+// Returns a step's sequences, equal on all ranks, with length + 1 tokens each.
 std::vector<std::int32_t> draw_tokens(const Config& config, int step);
-// Does so many steps, each of which gives its loss. `after` is not part of their time.
+// Runs `steps` steps; step() returns the loss. Step times do not include `after`.
 Trained run_steps(int steps, const std::function<double(int)>& step, const AfterStep& after,
                   const std::function<Parts()>& parts);
 
-// The optimiser's input, for units of these weights, which get their initial values. Gradients are
-// summed over the axes; `model`: the axes with other parameters.
+// The axes over which gradients are summed, and the axes with other parameters (`model`).
 struct Axes {
   unisono::Communicator& data;
   unisono::Communicator* replicas = nullptr;
   unisono::Communicator* model = nullptr;
   unisono::Communicator& tp;
-  std::vector<unisono::Leaves> leaves = {};  // as in ShardedOptions
+  std::vector<unisono::Leaves> leaves = {};  // see ShardedOptions
 };
 std::unique_ptr<unisono::parallel::ShardedState> make_state(
     const Config& config, int stage, const std::vector<std::vector<Weight>>& lists,
     const Axes& axes);
-// Sums the gradients that are partial over the tensor-parallel ranks, and passes on the gradients
-// of a unit.
+// Sums gradients that are partial over the tensor-parallel ranks, then passes the unit's gradients
+// to `state`.
 void reduce_unit(unisono::parallel::ShardedState& state, std::size_t unit,
                  const std::vector<Weight>& list, unisono::Communicator& tp);
-// Adds this rank's parts of a unit's weights, which are valid until release() of the unit.
+// Adds this rank's parts of a unit's weights to `parts`; they are valid until the unit's release().
 void add_parts(unisono::parallel::ShardedState& state, std::size_t unit,
                const std::vector<Weight>& list, unisono::Communicator& tp, Parts& parts);
-// The weights of a unit, whole, by their names. All ranks of tp and of the state call it.
+// Adds a unit's whole weights to `all`, by name. Collective over tp and the state's ranks.
 void join_unit(unisono::parallel::ShardedState& state, std::size_t unit,
                const std::vector<Weight>& list, unisono::Communicator& tp,
                std::map<std::string, std::vector<float>>& all);
 
-// The greatest differences between two trainings. Infinite if a value is not a number, or if the
-// weights differ in shape.
+// Greatest differences between two training runs. Infinite if a value is NaN or if weights differ
+// in shape.
 struct Difference {
   double loss = 0;
   double weight = 0;

@@ -1,4 +1,4 @@
-// The weights, their sharding, and their initial values.
+// Weights, their sharding, and their initial values.
 #include <random>
 
 #include "model.h"
@@ -17,7 +17,7 @@ up::Placement placement(const Weight& weight) {
                                          : up::Shard(weight.cut == Weight::Cut::rows ? 0 : 1);
 }
 
-// The part of a tensor that a rank has.
+// Returns the part of a tensor that a rank holds.
 up::Tensor part_of(const Weight& weight, const up::Tensor& whole, int ranks, int rank) {
   if (weight.cut == Weight::Cut::none) {
     return whole;

@@ -1,4 +1,5 @@
-// The address of a socket of this host by a name that is no file, and goes with its socket.
+// Address in Linux's abstract socket namespace. Its name is not a file, and disappears with the
+// socket.
 #pragma once
 
 #include <sys/socket.h>
@@ -11,7 +12,7 @@ namespace unisono {
 
 class AbstractAddress {
  public:
-  // A name that is too long is cut.
+  // Truncates a name that is too long.
   explicit AbstractAddress(std::string_view name) {
     address_.sun_family = AF_UNIX;
     const std::size_t bytes = name.copy(address_.sun_path + 1, sizeof(address_.sun_path) - 1);

@@ -1,8 +1,8 @@
-// Account of a file that another program wrote: a reader lists what it read, used, left out and
-// assumed. cli/account.h prints the account as text and as JSON.
+// Account of how a reader interpreted a file that another program wrote. cli/account.h prints it as
+// text and as JSON.
 //
-// A reader counts what it used, and says with leave_out() and assume() why the rest was not used
-// and what the file did not say. It refuses a file that contradicts itself.
+// A reader counts the entries that it used. leave_out() records why entries were skipped, and
+// assume() records what the file did not specify. A reader rejects a file that contradicts itself.
 #pragma once
 
 #include <algorithm>
@@ -24,13 +24,13 @@ struct Account {
     std::string why = {};  // follows the count: "of sendrecv_perf, which is no collective"
   };
 
-  std::string source = {};  // the program or the format: "nccl-tests"
-  std::string unit = {};    // what is counted, in the singular: "row"
+  std::string source = {};  // the program or format: "nccl-tests"
+  std::string unit = {};    // name of a counted entry, in the singular: "row"
   std::int64_t used = 0;
   std::vector<LeftOut> left_out = {};
   std::vector<std::string> assumed = {};
 
-  // All that was read.
+  // Number of entries read.
   std::int64_t read() const { return used + left_out_in_all(); }
   std::int64_t left_out_in_all() const {
     std::int64_t all = 0;
@@ -39,8 +39,8 @@ struct Account {
     }
     return all;
   }
-  // Adds to the count of the same reason. Does nothing for a count of 0. A file may make up any
-  // number of reasons: those beyond kMostReasons count together.
+  // Adds `count` to the total for this reason. Does nothing for a count of 0. Because a file can
+  // cause any number of reasons, those beyond kMostReasons share one total.
   void leave_out(std::int64_t count, const std::string& why) {
     const auto same = std::ranges::find(left_out, why, &LeftOut::why);
     if (same != left_out.end()) {
@@ -61,7 +61,7 @@ struct Account {
       assume(kOtherAssumptions);
     }
   }
-  // Adds what another reader of the same kind counted.
+  // Adds the account of another reader for the same kind of file.
   void add(const Account& other) {
     source = source.empty() ? other.source : source;
     unit = unit.empty() ? other.unit : unit;

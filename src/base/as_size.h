@@ -1,4 +1,4 @@
-// Ranks, rows and other counts as indices.
+// Converts ranks, rows and other counts to indices.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace unisono {
 
-// REQUIRES: value is not negative; a fraction is cut off.
+// REQUIRES: value is not negative. Discards a fraction.
 template <typename Number>
   requires std::is_arithmetic_v<Number>
 constexpr std::size_t as_size(Number value) {

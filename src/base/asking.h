@@ -1,5 +1,5 @@
-// Lets a waiting thread ask whether to continue (ConnectOptions::interrupted), which may be slow,
-// such as a check of Python's signals.
+// Limits how often a waiting thread calls ConnectOptions::interrupted, which may be slow: in Python
+// it checks for signals.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,8 @@ namespace unisono {
 
 inline constexpr int kAskMs = 100;
 
-// Asks `question` at most so often, and says no in between; none for none.
+// Wraps `question` so that it runs at most ten times a second; in between, the wrapper returns
+// false. Returns nullptr for nullptr.
 std::function<bool()> ten_times_a_second(std::function<bool()> question);
 
 }  // namespace unisono

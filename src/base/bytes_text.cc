@@ -21,7 +21,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// "", "B", "K", "KB", "KiB", ...: the shift of the unit. 1 K is always 1024.
+// Returns the binary shift for "", "B", "K", "KB", "KiB", ... 1 K is always 1024.
 std::optional<int> unit_shift(std::string_view unit) {
   if (unit.empty()) {
     return 0;
@@ -45,7 +45,7 @@ std::string format_bytes(double bytes) {
   constexpr std::array<const char*, 7> kNames = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   std::size_t unit = 0;
   double value = bytes;
-  // A value that would be rounded to 1024 of a unit is 1 of the next unit.
+  // If a value would round to 1024, use the next larger unit.
   while (unit + 1 < kNames.size() && std::round(value) >= 1024) {
     value /= 1024;
     ++unit;
@@ -69,7 +69,7 @@ std::string format_bytes(std::uint64_t bytes) {
 }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  // value / 10^decimals, exactly, then times the unit.
+  // Computes value / 10^decimals exactly, then multiplies by the unit.
   Wide value = 0;
   Wide divisor = 1;
   std::size_t at = 0;

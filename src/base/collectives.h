@@ -1,7 +1,7 @@
 // The properties of each collective, in one table.
 //
-// A new collective is its value in unisono/types.hpp, a row here, an algorithm in src/algorithms,
-// and its public functions. One whose result means something new says so here, too: contributes().
+// A new collective needs a value in unisono/types.hpp, a row here, an algorithm in src/algorithms,
+// and public functions. If its result has a new meaning, extend contributes() as well.
 #pragma once
 
 #include <array>
@@ -13,16 +13,16 @@
 
 namespace unisono {
 
-// The part of the collective's vector that a rank has, before or after.
+// The part of the collective's vector that a rank holds before or after the call.
 enum class Holding : std::uint8_t {
-  nothing,        // only the token that says that it has arrived
-  whole,          // every rank: all
-  whole_at_root,  // the root: all; the others: nothing
-  part,           // rank r: the r-th of as many parts as there are ranks
-  pairs           // a part for each other rank (input), or from each (output)
+  nothing,        // only a token that reports arrival
+  whole,          // every rank: the whole vector
+  whole_at_root,  // the root: the whole vector; the others: nothing
+  part,           // rank r: part r of one part per rank
+  pairs           // a part for each rank (input), or from each rank (output)
 };
 
-// The ranks whose inputs rank r's result has.
+// The ranks whose inputs are in the result of rank r.
 enum class Terms : std::uint8_t { all, through_own, before_own };
 
 struct CollectiveTraits {
@@ -82,12 +82,12 @@ constexpr bool is_v_form(Collective collective) {
 constexpr bool reduces(Collective collective) {
   return traits_of(collective).reduces;
 }
-// Returns true if the ranks' results are over different ranks: scan and exclusive_scan.
+// Returns true for scan and exclusive_scan, whose results cover different inputs on each rank.
 constexpr bool is_scan(Collective collective) {
   return traits_of(collective).terms != Terms::all;
 }
-// Returns true if rank `to`'s result includes the input of rank `from`. The verifier proves it, and
-// the bench checks results with it.
+// Returns true if the result of rank `to` includes the input of rank `from`. The verifier proves
+// schedules against this definition, and the bench checks results with it.
 constexpr bool contributes(Collective collective, int from, int to) {
   const Terms terms = traits_of(collective).terms;
   return terms == Terms::all || from < to || (terms == Terms::through_own && from == to);
@@ -95,13 +95,14 @@ constexpr bool contributes(Collective collective, int from, int to) {
 constexpr bool moves_data(Collective collective) {
   return traits_of(collective).input != Holding::nothing;
 }
-// Something of every rank comes to every rank in one piece, which takes a way there and one back.
+// Returns true if every rank ends with one value to which every rank contributed. Data then crosses
+// each link once to be combined and once to be distributed.
 constexpr bool goes_both_ways(Collective collective) {
   const CollectiveTraits& traits = traits_of(collective);
   return traits.input == traits.output && traits.input != Holding::pairs && !is_scan(collective);
 }
 
-// The division of the vector: none, a part for each rank, or a part for each pair of ranks.
+// Division of the vector: none, one part per rank, or one part per pair of ranks.
 enum class VectorCut : std::uint8_t { none, parts, pairs };
 
 constexpr VectorCut cut_of(Collective collective) {
@@ -114,7 +115,7 @@ constexpr VectorCut cut_of(Collective collective) {
 }
 
 // Returns bus bandwidth divided by algorithm bandwidth, S/t, as in nccl-tests: the share of the
-// vector that a port carries if nothing is sent twice; 1 if there is no vector.
+// vector that a port carries if no data is sent twice. Returns 1 if there is no vector.
 constexpr double bus_factor(Collective collective, int ranks) {
   if (!moves_data(collective)) {
     return 1;

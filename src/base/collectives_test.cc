@@ -31,7 +31,7 @@ TEST(Collectives, VFormsHaveTheTraitsOfTheirPlainForms) {
   }
 }
 
-// The rows of the collectives for which `is` holds.
+// Returns the names of the collectives for which `is` returns true.
 std::string those(bool (*is)(Collective)) {
   std::string names;
   for (const CollectiveTraits& traits : kCollectives) {

@@ -1,4 +1,4 @@
-// Until when to wait, and whether somebody wants it to end before.
+// Ends waits at a point in time, or earlier if the caller interrupts them.
 #pragma once
 
 #include <chrono>
@@ -18,12 +18,13 @@ class Deadline {
   Deadline later_by_ms(int ms) const;
   static Deadline earlier(const Deadline& a, const Deadline& b);
 
-  // The same, for waits that ConnectOptions::interrupted may end; it must outlive them.
+  // Returns this deadline for waits that ConnectOptions::interrupted may end. `interrupted` must
+  // outlive the returned object.
   Deadline asking(const std::function<bool()>& interrupted) const;
   bool asks() const { return interrupted_ != nullptr; }
-  int poll_ms() const;  // how long poll() may sleep: left_ms(), or until it is time to ask
+  int poll_ms() const;  // limit for one poll(): left_ms(), at most kAskMs if asks()
   bool is_interrupted() const;
-  void throw_if_interrupted() const;  // aborted
+  void throw_if_interrupted() const;  // throws Error(aborted)
 
  private:
   std::optional<std::chrono::steady_clock::time_point> at_;

@@ -1,7 +1,7 @@
 // The properties of each data type, in one table.
 //
-// A new data type is its value in unisono/types.hpp and in types.h, a row and a C++ type here, and
-// its reductions in src/kernels.
+// A new data type needs a value in unisono/types.hpp and in types.h, a row and a C++ type here, and
+// reductions in src/kernels.
 #pragma once
 
 #include <array>
@@ -22,13 +22,13 @@ enum class DtypeKind : std::uint8_t { integer, floating, boolean };
 struct DtypeTraits {
   Dtype dtype;
   std::string_view name;
-  std::string_view nccl;         // as nccl-tests write it
-  std::string_view safetensors;  // as files of that format write it
+  std::string_view nccl;         // name in nccl-tests
+  std::string_view safetensors;  // name in that file format
   DtypeKind kind;
-  Dtype sum;              // in what avg sums: holds the sum of all ranks, if a wider type does
+  Dtype sum;              // type in which avg sums; wider if possible, against overflow
   int exponent_bits = 0;  // of floats
   int mantissa_bits = 0;
-  bool has_infinity = true;  // without, the largest code is NaN and what overflows becomes it
+  bool has_infinity = true;  // false: the largest code is NaN, and overflow becomes NaN
 };
 
 inline constexpr std::array<DtypeTraits, kDtypeCount> kDtypes = {{
@@ -53,7 +53,7 @@ using DtypeTypes = std::tuple<std::int8_t, std::uint8_t, std::int32_t, std::uint
 template <Dtype kDtype>
 using TypeOf = std::tuple_element_t<static_cast<std::size_t>(kDtype), DtypeTypes>;
 
-// The value of a float nearest to `value`, as the functions of unisono/types.hpp say.
+// Rounds `value` to the narrow float T, with the conversion functions of unisono/types.hpp.
 template <class T>
 T narrowed(float value);
 template <>
@@ -84,8 +84,9 @@ constexpr bool is_integer(Dtype dtype) {
   return traits_of(dtype).kind == DtypeKind::integer;
 }
 
-// As what the elements of a call are moved and summed: for avg, integers of up to 32 bits as ones
-// that hold the sum of 2^24 ranks, and floats of less than 32 bits as f32.
+// Returns the type in which a call's elements are moved and summed. For avg, integers of up to 32
+// bits are widened so that they hold the sum over 2^24 ranks, and floats narrower than 32 bits
+// become f32.
 constexpr Dtype moved_dtype(Collective collective, Dtype dtype, ReduceOp op) {
   return reduces(collective) && op == ReduceOp::avg ? traits_of(dtype).sum : dtype;
 }

@@ -64,7 +64,7 @@ constexpr std::array<EnvVariable, 33> kVariables = {{
     {"UNISONO_COLOR", "auto", "Colour in the terminal: auto, always or never"},
 }};
 
-// Also TIMEOUT_MS for TIMEOUT: a variable whose unit is left out.
+// Returns the most similar candidate. Also finds TIMEOUT_MS for TIMEOUT, which lacks the unit.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   if (const std::string_view near = nearest_word(word, candidates); !near.empty()) {
     return near;
@@ -102,7 +102,8 @@ bool read_flag(std::string_view name) {
 }
 
 std::vector<std::string> unknown_env_warnings() {
-  // The common prefix must not make everything look near, so only what follows it is compared.
+  // Compares only the text after the prefix, because the common prefix would make all names look
+  // similar.
   std::array<std::string_view, kVariables.size()> endings;
   std::transform(kVariables.begin(), kVariables.end(), endings.begin(),
                  [](const EnvVariable& row) { return row.name.substr(kPrefix.size()); });
@@ -113,7 +114,7 @@ std::vector<std::string> unknown_env_warnings() {
     if (name.substr(0, kPrefix.size()) != kPrefix || is_known(name)) {
       continue;
     }
-    std::string warning = std::string(name) + " is set, but unisono knows no such variable";
+    std::string warning = std::string(name) + " is set, but unisono has no such variable";
     if (const auto near = nearest(name.substr(kPrefix.size()), endings); !near.empty()) {
       warning.append("; did you mean ").append(kPrefix).append(near).append("?");
     }

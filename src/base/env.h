@@ -1,4 +1,4 @@
-// The only reader of the environment. Every UNISONO_* variable is a row of the table here.
+// Only this module reads the environment. Its table has a row for every UNISONO_* variable.
 #pragma once
 
 #include <optional>
@@ -17,14 +17,15 @@ struct EnvVariable {
 
 std::span<const EnvVariable> env_variables();
 
-// The value of any variable (also RANK, OMPI_...), empty optional if unset.
+// Returns the value of any variable, including RANK or OMPI_..., or an empty optional if it is
+// unset.
 std::optional<std::string> read_env(std::string_view name);
 
-// The value of a variable that is 0 or 1; unset and empty are 0. Throws Error, config.
+// Returns the value of a variable that is 0 or 1; unset or empty means 0. Throws Error(config).
 bool read_flag(std::string_view name);
 
-// One warning a line for each UNISONO_* in the environment that is not in the table, with the
-// nearest name.
+// Returns a one-line warning for each UNISONO_* variable in the environment that is not in the
+// table, with the most similar name.
 std::vector<std::string> unknown_env_warnings();
 
 }  // namespace unisono

@@ -36,9 +36,9 @@ TEST(Env, WarnsOfUnknownNamesOnly) {
   unsetenv("UNISONO_QQQQQQQQ");
   unsetenv("UNISONO_SIZE");
   ASSERT_EQ(warnings.size(), 2U);
-  EXPECT_EQ(warnings[0], "UNISONO_QQQQQQQQ is set, but unisono knows no such variable");
+  EXPECT_EQ(warnings[0], "UNISONO_QQQQQQQQ is set, but unisono has no such variable");
   EXPECT_EQ(warnings[1],
-            "UNISONO_RNAK is set, but unisono knows no such variable; did you mean UNISONO_RANK?");
+            "UNISONO_RNAK is set, but unisono has no such variable; did you mean UNISONO_RANK?");
 }
 
 TEST(Env, KnowsANameWithoutItsUnit) {
@@ -47,7 +47,7 @@ TEST(Env, KnowsANameWithoutItsUnit) {
   unsetenv("UNISONO_TIMEOUT");
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_EQ(warnings[0],
-            "UNISONO_TIMEOUT is set, but unisono knows no such variable; did you mean "
+            "UNISONO_TIMEOUT is set, but unisono has no such variable; did you mean "
             "UNISONO_TIMEOUT_MS?");
 }
 

@@ -1,5 +1,5 @@
-// Detects whether this process is a forked child of the one that made an object: a child has no
-// threads, and may have inherited locks that nobody will release.
+// Detects whether this process was forked from the process that created an object. A child has none
+// of its parent's threads, and may have inherited locks that nobody will release.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@ namespace unisono {
 
 class ForkDetector {
  public:
-  // Throws resource.
+  // Throws Error(resource).
   ForkDetector();
-  // False in the child of a fork. One load: the kernel wipes the page there.
+  // Returns false in a forked child, where the kernel has zeroed the page. Costs one load.
   bool same_process() const noexcept { return *page_ != 0; }
 
  private:

@@ -1,4 +1,4 @@
-// A 64-bit hash for signatures: small, the same on every machine, never a secret.
+// 64-bit hash for signatures: small, equal on every machine, not cryptographic.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace unisono {
 
-// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): every input bit moves every
+// Finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): every input bit affects every
 // output bit.
 constexpr std::uint64_t mix(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;

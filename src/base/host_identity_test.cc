@@ -13,7 +13,7 @@
 namespace unisono {
 namespace {
 
-// It travels as one word, and two boots differ.
+// The id is sent as one word, and differs after a reboot.
 TEST(HostIdentity, ABootHasOneWordThatStays) {
   const std::string id = boot_id();
   EXPECT_EQ(id, boot_id());

@@ -1,4 +1,4 @@
-// The identities of the reduce operations.
+// Identity elements of the reduce operations.
 #pragma once
 
 #include <limits>
@@ -8,21 +8,21 @@
 
 namespace unisono {
 
-// Returns the element that changes no other one. REQUIRES: the operation is defined for the type,
-// and is neither avg nor user.
+// Returns the identity element. REQUIRES: the operation is defined for the type, and is neither avg
+// nor user.
 template <Dtype kDtype>
 constexpr TypeOf<kDtype> identity_of(ReduceOp op) {
   using T = TypeOf<kDtype>;
   const bool is_least = op == ReduceOp::max;
   const bool is_one = op == ReduceOp::prod || op == ReduceOp::land;
-  if constexpr (std::is_integral_v<T>) {  // bool too
+  if constexpr (std::is_integral_v<T>) {  // includes bool
     return op == ReduceOp::min    ? std::numeric_limits<T>::max()
            : is_least             ? std::numeric_limits<T>::min()
            : is_one               ? T{1}
            : op == ReduceOp::band ? static_cast<T>(-1)
                                   : T{0};
   } else {
-    // The greatest float of 8 bits without infinity.
+    // 448 is the greatest f8e4m3, which has no infinity.
     constexpr float kMost =
         traits_of(kDtype).has_infinity ? std::numeric_limits<float>::infinity() : 448.0F;
     const float value = op == ReduceOp::min ? kMost : is_least ? -kMost : is_one ? 1.0F : 0.0F;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostValues = 4'000'000;
 constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
 
-// Builds the tree; `open_` are the arrays and objects that are not closed yet.
+// Builds the tree. `open_` holds the arrays and objects that are still open.
 class TreeReader : public JsonReader {
  public:
   explicit TreeReader(std::span<const std::string_view> left_out) : left_out_(left_out) {}

@@ -1,8 +1,8 @@
-// JSON as a tree, for documents that people write or keep: topologies, workloads, machines.
+// JSON trees, for documents that people write or keep: topologies, workloads, machines.
 //
-// Reading is bounded in depth, bytes and the number of values, and every mistake has a place
-// (json_reader.h). JsonNode is a value together with its JSON pointer; its getters throw
-// JsonProblem, which parse_json_as() turns into a Parsed failure.
+// The parser limits depth, bytes and the number of values, and reports the position of every error
+// (json_reader.h). A JsonNode is a value with its JSON pointer. Its getters throw JsonProblem,
+// which parse_json_as() turns into a Parsed failure.
 #pragma once
 
 #include <cstdint>
@@ -60,11 +60,11 @@ class JsonNode {
   std::string path_;
 };
 
-// Values of the keys `left_out` of the document itself are not kept.
+// Skips the values of the top-level keys in `left_out`.
 Parsed<JsonValue> parse_json(std::string_view text,
                              std::span<const std::string_view> left_out = {});
 
-// Returns the result of `read` on the document, a JsonNode.
+// Parses the document and returns the result of `read`, which is called with its JsonNode.
 template <typename T, typename Read>
 Parsed<T> parse_json_as(std::string_view text, const Read& read,
                         std::span<const std::string_view> left_out = {}) {

@@ -8,7 +8,8 @@
 namespace unisono {
 namespace {
 
-// The quote that ends the string that begins at `begin`; the end of the text if none does.
+// Returns the position of the quote that closes the string starting at `begin`, or the end of the
+// text.
 std::size_t string_end(std::string_view text, std::size_t begin) {
   for (std::size_t at = text.find('"', begin); at != std::string_view::npos;
        at = text.find('"', at + 1)) {

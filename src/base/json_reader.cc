@@ -18,7 +18,7 @@ constexpr std::size_t kMostText = 4096;
 
 }  // namespace
 
-// The callbacks of nlohmann::json's parser.
+// Callbacks for nlohmann::json's parser.
 class JsonReader::Events : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Events(JsonReader& reader) : reader_(reader) {}
@@ -120,7 +120,7 @@ class JsonReader::Events : public nlohmann::json_sax<nlohmann::json> {
 void JsonReader::read(std::string_view text) {
   open_.clear();
   skipped_at_.reset();
-  // The parser takes several times the memory of a string before it tells of it.
+  // The parser allocates several times the size of a string before it reports the string.
   constexpr std::size_t kMostEscaped = 6 * kMostText;  // each byte as \u00XX
   if (const JsonExcess excess = json_excess(text, {.string_bytes = kMostEscaped});
       !excess.message.empty()) {
@@ -165,7 +165,7 @@ std::string pointer_token(std::string_view key) {
   return token;
 }
 
-// Here, as this is the one source that includes nlohmann::json.
+// Defined here because only this file includes nlohmann::json.
 UNISONO_PRIVATE std::string json_string(std::string_view text) {
   const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) {
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';

@@ -1,8 +1,8 @@
-// JSON as a stream of values, for documents of which only a part is to be kept in memory; json.h
-// makes a tree of them.
+// Streaming JSON reader, for documents of which only a part should stay in memory. json.h builds a
+// tree with it.
 //
-// Every mistake has a place: "byte N" where the text is not JSON, else a JSON pointer. Nesting, the
-// length of a string and the range of a number are bounded, and a key comes once.
+// Every error has a position: "byte N" if the text is not valid JSON, otherwise a JSON pointer.
+// Nesting, string length and number range are limited, and keys must be unique.
 #pragma once
 
 #include <cstddef>
@@ -26,32 +26,32 @@ class JsonReader {
   void read(std::string_view text);  // throws JsonProblem
 
  protected:
-  // The values of the document in their order. They may call fail().
+  // Called for each value of the document, in order. May call fail().
   virtual void null() = 0;
   virtual void truth(bool value) = 0;
   virtual void whole(std::int64_t value) { number(static_cast<double>(value)); }
-  virtual void number(double value) = 0;  // not whole, or beyond 64 bits
+  virtual void number(double value) = 0;  // fractional, or beyond 64 bits
   virtual void text(std::string value) = 0;
   virtual void begin_object() = 0;
-  virtual void key(const std::string& name) = 0;  // still at the place of the object
+  virtual void key(const std::string& name) = 0;  // path() is still the path of the object
   virtual void end_object() = 0;
   virtual void begin_array() = 0;
   virtual void end_array() = 0;
 
-  // Throws JsonProblem with the place of the value that is being read.
+  // Throws JsonProblem with the position of the current value.
   [[noreturn]] void fail(std::string message) const;
-  std::string path() const;  // of that value, as a JSON pointer
+  std::string path() const;  // JSON pointer of the current value
   std::size_t depth() const { return open_.size(); }
-  // From key() only: passes over the value of this key.
+  // Skips the value of the current key. REQUIRES: called from key().
   void skip_value() { skipped_at_ = open_.size(); }
 
  private:
   class Events;
-  // An array or object that is not closed yet.
+  // An array or object that is still open.
   struct Open {
     bool is_array = false;
-    std::size_t index = 0;           // of an array: of the value that is being read
-    std::optional<std::string> key;  // of an object: of the value that is being read
+    std::size_t index = 0;           // arrays: index of the current value
+    std::optional<std::string> key;  // objects: key of the current value
     std::unordered_set<std::string> keys;
   };
 
@@ -59,10 +59,10 @@ class JsonReader {
   void finish_value();
 
   std::vector<Open> open_;
-  std::optional<std::size_t> skipped_at_;  // the depth of the object whose value is passed over
+  std::optional<std::size_t> skipped_at_;  // depth of the object whose value is being skipped
 };
 
-// The part of a JSON pointer that is for `key`.
+// Returns the part of a JSON pointer that selects `key`.
 std::string pointer_token(std::string_view key);
 
 }  // namespace unisono

@@ -19,7 +19,7 @@ void expect_refused(const std::string& text, const std::string& position,
   EXPECT_EQ(parsed.message, message);
 }
 
-// Returns the error of a getter for the value of "a".
+// Returns the error message of a getter for the value of "a".
 std::string said_of(const std::string& text, double (*get)(const JsonNode&)) {
   const auto parsed =
       parse_json_as<double>(text, [get](const JsonNode& node) { return get(node.at("a")); });
@@ -57,7 +57,7 @@ TEST(Json, IsBounded) {
   expect_refused("{\"a\": [1, 1e999]}", "byte 15", "a number is out of range");
 }
 
-// Before the parser takes several times the memory of the text.
+// The check runs before the parser, which needs several times the memory of the text.
 TEST(JsonExcess, CountsWithoutParsing) {
   const JsonLimits limits = {.depth = 2, .string_bytes = 4, .values = 5};
   for (const char* within :

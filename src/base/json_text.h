@@ -1,4 +1,4 @@
-// Parts of JSON documents as text, for what writes them.
+// Formats parts of JSON documents.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 
 namespace unisono {
 
-// `text` as a JSON string; bytes that are not UTF-8 become U+FFFD.
+// Returns `text` as a JSON string. Bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);
-// The shortest form that reads back as the same number.
+// Returns the shortest text that parses to the same number.
 std::string json_number(double value);
 
-// `"name": [a, b, c]`, of one value a row.
+// Returns `"name": [a, b, c]`, with one value per row.
 template <typename Rows, typename Value>
 std::string json_column(std::string_view name, const Rows& rows, const Value& value) {
   std::string text = json_string(name) + ": [";

@@ -1,6 +1,6 @@
-// The fixed tree over leaves: tree(a, b) = tree(a, m) + tree(m, b), where m - a is the largest
-// power of two below b - a. Sums over it have the same bits however the leaves are split between
-// ranks.
+// A fixed summation tree over leaves: tree(a, b) = tree(a, m) + tree(m, b), where m - a is the
+// largest power of two below b - a. Its sums have the same bits however the leaves are split
+// between ranks.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ struct LeafRange {
   std::size_t end = 0;
 };
 
-// Returns the leaf where the two terms of the sum over leaves [first, end) meet. REQUIRES: at least
-// two leaves.
+// Returns the leaf at which the sum over leaves [first, end) splits into its two terms. REQUIRES:
+// at least two leaves.
 constexpr std::size_t middle_of(std::size_t first, std::size_t end) {
   return first + std::bit_floor(end - first - 1);
 }
 
-// Is the sum of these leaves a node of tree(0, leaves)?
+// Returns true if the sum of these leaves is a node of tree(0, leaves).
 constexpr bool is_node(LeafRange range, std::size_t leaves) {
   LeafRange whole{.end = leaves};
   while (range.first != whole.first || range.end != whole.end) {
@@ -41,7 +41,8 @@ constexpr bool is_node(LeafRange range, std::size_t leaves) {
   return true;
 }
 
-// Are the sums of [a, b) and [b, c) the terms of an addition in tree(0, leaves)?
+// Returns true if the sums over `lower` and `upper` are the two terms of an addition in tree(0,
+// leaves).
 constexpr bool are_terms(LeafRange lower, LeafRange upper, std::size_t leaves) {
   return lower.end == upper.first && middle_of(lower.first, upper.end) == lower.end &&
          is_node({lower.first, upper.end}, leaves);
@@ -66,9 +67,9 @@ inline std::vector<LeafRange> subtrees_of(std::size_t leaves, LeafRange part) {
   return subtrees;
 }
 
-// Inserts a node into nodes from left to right, and adds neighbours while they are the terms of an
-// addition. `add(lower, upper)` leaves the sum in the lower one. A Node has `first` and `end`.
-// REQUIRES: no other node has its leaves.
+// Inserts a node into `nodes`, which are ordered from left to right, and adds neighbours while they
+// are the terms of an addition. `add(lower, upper)` stores the sum in the lower node. A Node has
+// `first` and `end`. REQUIRES: no other node contains its leaves.
 template <typename Node, typename Add>
 void insert_node(std::vector<Node>& nodes, Node node, std::size_t leaves, const Add& add) {
   const auto at = std::ranges::lower_bound(nodes, node.first, {}, &Node::first);

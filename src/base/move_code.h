@@ -1,21 +1,21 @@
-// The encodings of the f32 of a move between hosts: their formats and lengths.
+// Encodings for f32 elements moved between hosts: formats and lengths.
 //
-// i8: blocks of 32 elements, the last one maybe shorter, each
+// i8: blocks of 32 elements; the last block may be shorter. Each block has
 //   scale   bf16, little-endian: the greatest magnitude / 127, rounded to nearest
-//   codes   one i8 an element: the element / scale, rounded to nearest, ties to even
-// An element is off by at most half a scale. A scale of which 127 times is no finite f32 is rounded
-// down instead. A block with an infinity or a NaN is decoded as NaN. A block whose magnitudes are
-// all below 127 * 2^-126 has a scale of whole multiples of 2^-149, written as -2^64 times the scale
-// (kernels/tiny_blocks.h). There is no -0.
+//   codes   one i8 per element: the element / scale, rounded to nearest, ties to even
+// The error of an element is at most half a scale. If 127 * scale would not be a finite f32, the
+// scale is rounded down. A block with an infinity or a NaN decodes to NaN. If all magnitudes of a
+// block are below 127 * 2^-126, its scale is a multiple of 2^-149, stored as -2^64 times the scale
+// (kernels/tiny_blocks.h). -0 is not preserved.
 //
-// bf16: each element rounded to nearest, ties to even. Infinities and NaN stay what they are; a
-// finite element above the greatest bf16 becomes that. A block of at least 4 elements whose
-// magnitudes are all below 2^-126, where bf16 has few numbers, is the code 0xffff, and a block as
-// of i8.
+// bf16: each element is rounded to nearest, ties to even. Infinities and NaN are preserved. A
+// finite element above the greatest bf16 becomes the greatest bf16. bf16 has few numbers below
+// 2^-126, so a block of at least 4 elements whose magnitudes are all below 2^-126 is stored as the
+// code 0xffff followed by an i8 block.
 //
-// What was decoded once is encoded again without a further rounding, if the blocks begin at the
-// same elements: the products code * scale are exact, the greatest code of a block is 127 and so
-// gives the same scale again. So a rank may pass on what it has rounded.
+// Decoded values can be encoded again without further rounding if the blocks begin at the same
+// elements: the products code * scale are exact, and the greatest code of a block is 127, which
+// gives the same scale again. A rank can therefore forward values that it has already rounded.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ namespace unisono {
 
 enum class MoveCode : std::uint8_t { none, i8, bf16 };
 
-// A piece of an encoded message is whole blocks, except at the message's end.
+// A piece of an encoded message consists of whole blocks, except at the end of the message.
 inline constexpr std::size_t kCodeBlock = 32;  // elements
 inline constexpr std::size_t kCodeBlockBytes = kCodeBlock + 2;
 
@@ -34,7 +34,7 @@ constexpr std::string_view to_string(MoveCode code) {
   return code == MoveCode::i8 ? "i8" : code == MoveCode::bf16 ? "bf16" : "none";
 }
 
-// The bytes of so many encoded elements.
+// Returns the encoded length in bytes.
 constexpr std::size_t coded_bytes(MoveCode code, std::size_t elements) {
   switch (code) {
     case MoveCode::i8:
@@ -51,7 +51,7 @@ constexpr double coded_share(MoveCode code) {
   return static_cast<double>(coded_bytes(code, kCodeBlock)) / (kCodeBlock * sizeof(float));
 }
 
-// The elements in so many encoded bytes; 0: no number of elements is that long.
+// Returns the number of elements in an encoded length; 0 if no number of elements has that length.
 constexpr std::size_t coded_elements(MoveCode code, std::size_t bytes) {
   const std::size_t blocks = (bytes + kCodeBlockBytes - 1) / kCodeBlockBytes;
   const std::size_t scales = code == MoveCode::i8 ? 2 * blocks : 0;
@@ -62,13 +62,13 @@ constexpr std::size_t coded_elements(MoveCode code, std::size_t bytes) {
   return coded_bytes(code, elements) == bytes ? elements : 0;
 }
 
-// The error of a sum if its inputs are rounded at most once each, and the result at most once,
-// besides the roundings of f32. An element of a sum of finite numbers is off by at most `worst`
-// times the sum, over the inputs that were rounded, of the greatest magnitude in its block of 32,
-// plus 2^-149 per rounding: i8 adds half a scale per rounding, bf16 2^-8 of the element itself. The
-// last 1 to 3 elements of a message in bf16 are off by up to 2^-134 per rounding. If the numbers
-// are normal and independent, the root mean square of the error is at most `normal` times that of
-// the result, for any number of ranks: coded_blocks_test.cc measures it.
+// Error bound for a sum whose inputs and result are each rounded at most once, besides f32
+// rounding. For finite numbers, the error of an element is at most `worst` times M plus 2^-149 per
+// rounding. M is the sum, over the rounded inputs, of the greatest magnitude in the element's block
+// of 32. Each i8 rounding adds up to half a scale, each bf16 rounding up to 2^-8 of the element.
+// The last 1 to 3 elements of a bf16 message have an error of up to 2^-134 per rounding. If the
+// numbers are normally distributed and independent, the root mean square of the error is at most
+// `normal` times that of the result, for any number of ranks; coded_blocks_test.cc measures this.
 struct SumError {
   double worst = 0;
   double normal = 0;
@@ -84,10 +84,10 @@ constexpr SumError sum_error(MoveCode code) {
   }
 }
 
-// Less than this no code can keep to.
+// No code satisfies a smaller limit.
 inline constexpr double kLeastMaxError = sum_error(MoveCode::bf16).normal;
 
-// The shortest that is accurate enough; none: there is none.
+// Returns the shortest code that is accurate enough, or `none`.
 constexpr MoveCode code_for(double max_error) {
   return max_error >= sum_error(MoveCode::i8).normal ? MoveCode::i8
          : max_error >= kLeastMaxError               ? MoveCode::bf16

@@ -11,7 +11,7 @@
 namespace unisono {
 
 UniqueFd open_own_file(const std::string& path, int flags, std::string& why, mode_t mode) {
-  // O_NONBLOCK: somebody may have put a pipe there.
+  // O_NONBLOCK: the path may be a pipe of another user, and opening it would block.
   constexpr int kCareful = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   const int truncates = flags & O_TRUNC;
   UniqueFd file(::open(path.c_str(), (flags & ~O_TRUNC) | kCareful, mode));
@@ -21,7 +21,7 @@ UniqueFd open_own_file(const std::string& path, int flags, std::string& why, mod
     return {};
   }
   why = why_not_own(file.get());
-  // Nothing of a file is changed before it is known to be ours.
+  // Truncates only after the file is known to belong to this user.
   if (why.empty() && truncates != 0 && ::ftruncate(file.get(), 0) != 0) {
     why = std::strerror(errno);  // NOLINT(concurrency-mt-unsafe)
   }

@@ -1,5 +1,5 @@
-// Files under names that other users could have taken before: in a folder where everybody may make
-// files, a name can lead through a link to a file of the victim, or be a file that somebody reads.
+// Opens files safely in world-writable folders. Another user may have created the name first: as a
+// link to one of this user's files, or as a file that the other user can read.
 #pragma once
 
 #include <sys/types.h>
@@ -10,10 +10,10 @@
 
 namespace unisono {
 
-// Opens or, with O_CREAT, makes a regular file of this user, of this mode if it is new. Follows no
-// link. If there is none, `why` says what is in the way.
+// Opens a regular file of this user; with O_CREAT, creates it with `mode` if it does not exist.
+// Follows no links. On failure, `why` contains the reason.
 UniqueFd open_own_file(const std::string& path, int flags, std::string& why, mode_t mode = 0600);
-// Says why an open file is not this user's own: "belongs to user 1000". Empty: it is.
+// Returns why an open file is not this user's own, such as "belongs to user 1000", or "" if it is.
 std::string why_not_own(int file);
 
 }  // namespace unisono

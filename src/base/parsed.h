@@ -1,4 +1,4 @@
-// The result of a parser: a value, or the error with its position.
+// Result of a parser: a value, or an error with its position.
 #pragma once
 
 #include <optional>
@@ -23,8 +23,8 @@ struct Parsed {
   explicit operator bool() const { return value.has_value(); }
 };
 
-// Behind the name of a file: "byte 17" -> ":2", the line of the text; "line 2" -> ":2"; a JSON
-// pointer -> " at /moves".
+// Formats a position to follow a file name: "byte 17" becomes its line, ":2"; "line 2" becomes
+// ":2"; a JSON pointer becomes " at /moves".
 std::string place_in(std::string_view text, std::string_view position);
 
 }  // namespace unisono

@@ -1,4 +1,4 @@
-// UNISONO_PRIVATE marks what libunisono shows to the other libraries of unisono, and to nobody else
+// UNISONO_PRIVATE marks functions that libunisono exports only to unisono's other libraries
 // (cmake/install/unisono.map).
 #pragma once
 

@@ -1,4 +1,4 @@
-// Numbers of ranks as text.
+// Formats rank numbers.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace unisono {
 
-// "0-2,5".
+// Returns text such as "0-2,5".
 std::string rank_list(std::vector<int> ranks);
-// "rank 2", "ranks 0-2,5".
+// Returns text such as "rank 2" or "ranks 0-2,5".
 std::string ranks_text(const std::vector<int>& ranks);
-// "rank 3 (1 of its group)", or "rank 3" if rank 3 of the world has that number in the group too.
+// Returns "rank 3 (1 of its group)", or "rank 3" if the rank has number 3 in the group as well.
 std::string member_text(int rank, int world_rank);
 
 }  // namespace unisono

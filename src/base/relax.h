@@ -1,9 +1,9 @@
-// Between two looks at memory that another core writes.
+// Pauses between two polls of memory that another core writes.
 #pragma once
 
 namespace unisono {
 
-// Lets the other thread of the core have it, and the line that is looked at stay with its writer.
+// Lets the core's other hardware thread run, and leaves the polled cache line with its writer.
 inline void relax() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

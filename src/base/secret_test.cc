@@ -5,7 +5,7 @@
 namespace unisono {
 namespace {
 
-// The second test case of RFC 4231.
+// Test case 2 of RFC 4231.
 TEST(Secret, HmacIsThatOfTheStandard) {
   const std::string_view message = "what do ya want for nothing?";
   EXPECT_EQ(hex(hmac_sha256("Jefe", std::as_bytes(std::span(message)))),

@@ -1,4 +1,4 @@
-// The sanitizers that a test was built with.
+// Sanitizers with which a test was built.
 #pragma once
 
 namespace unisono {
@@ -11,13 +11,14 @@ constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
 constexpr bool kThreadSanitizer = false;
 #endif
 
-#if defined(UNISONO_SANITIZED)  // by any sanitizer
+#if defined(UNISONO_SANITIZED)  // any sanitizer
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;
 #endif
 
-// Returns how often a random test repeats: a sanitizer, which slows each round down, runs a tenth.
+// Returns the number of repetitions of a random test: a tenth under a sanitizer, which slows each
+// one down.
 constexpr int repetitions(int wanted) {
   return kSanitized ? (wanted + 9) / 10 : wanted;
 }

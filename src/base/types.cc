@@ -1,4 +1,4 @@
-// The names of the enumerations, and conversions of the narrow float formats.
+// Names of the enumeration values, and conversions of the narrow float formats.
 #include "unisono/types.hpp"
 
 #include <algorithm>
@@ -16,15 +16,15 @@ constexpr std::array<std::string_view, kReduceOpCount> kReduceOpNames = {
     "sum",  "prod", "min", "max",  "avg",        "band", "bor",
     "bxor", "land", "lor", "lxor", "premul_sum", "user"};
 
-// The row of a table that has the name.
+// Returns the table row with this name.
 template <typename Table>
 auto find_name(const Table& table, std::string_view text) {
   return std::find_if(table.begin(), table.end(),
                       [text](const auto& traits) { return traits.name == text; });
 }
 
-// The table has the formats: with infinity, the top exponent means inf and NaN (IEEE); otherwise
-// only all ones is NaN (OCP E4M3).
+// Decodes a narrow float. If the format has infinity, the top exponent means infinity and NaN
+// (IEEE); otherwise only the all-ones code is NaN (OCP E4M3).
 float widen(std::uint32_t bits, const DtypeTraits& format) {
   const int bias = (1 << (format.exponent_bits - 1)) - 1;
   const std::uint32_t mantissa_mask = (1U << format.mantissa_bits) - 1;
@@ -46,7 +46,7 @@ float widen(std::uint32_t bits, const DtypeTraits& format) {
   return negative ? -magnitude : magnitude;
 }
 
-// Round to nearest, ties to even, by scaling so that one unit in the last place becomes 1.
+// Rounds to nearest, ties to even, by scaling so that one unit in the last place becomes 1.
 std::uint32_t narrow(float value, const DtypeTraits& format) {
   const int bias = (1 << (format.exponent_bits - 1)) - 1;
   const std::uint32_t mantissa_mask = (1U << format.mantissa_bits) - 1;
@@ -69,7 +69,7 @@ std::uint32_t narrow(float value, const DtypeTraits& format) {
   const double unit = std::ldexp(1.0, exponent - format.mantissa_bits);
   const auto units =
       static_cast<std::uint32_t>(std::nearbyint(static_cast<double>(magnitude) / unit));
-  // A carry out of the mantissa runs into the exponent, which is just right.
+  // A carry out of the mantissa correctly increments the exponent.
   const std::uint32_t bits =
       units == 0
           ? 0

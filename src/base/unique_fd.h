@@ -1,4 +1,4 @@
-// A file descriptor with one owner.
+// File descriptor with one owner.
 #pragma once
 
 #include <unistd.h>

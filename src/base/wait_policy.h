@@ -7,25 +7,25 @@
 
 namespace unisono {
 
-inline constexpr int kMostWait = 1'000'000'000;  // of `spin` and of `yield_us`
+inline constexpr int kMostWait = 1'000'000'000;  // limit for `spin` and `yield_us`
 
 struct WaitPolicy {
-  int spin = 3000;  // looks, one pause of the CPU apart
+  int spin = 3000;  // polls, one CPU pause apart
   int yield_us = 500;
 
   friend auto operator<=>(const WaitPolicy&, const WaitPolicy&) = default;
 };
 
-// Returns the default policy. `oversubscribed`: there are more ranks than CPUs, so that the peer
-// may need this very core. A turn of eight ranks on two cores takes about 10 us; a rank that waits
-// far longer leaves the core to others.
+// Returns the default policy. `oversubscribed`: there are more ranks than CPUs, so the peer may
+// need this core. A scheduling turn of eight ranks on two cores takes about 10 us; a rank that
+// waits much longer leaves the core to others.
 constexpr WaitPolicy built_in_wait(bool oversubscribed) {
   return {.spin = oversubscribed ? 0 : 3000, .yield_us = 500};
 }
 
-// "spin=3000,yield_us=500".
+// Returns text such as "spin=3000,yield_us=500".
 std::string to_text(const WaitPolicy& policy);
-// Parses a policy; settings that the text does not name are those of `usual`. Throws Error(config).
+// Parses a policy. Settings missing from the text are taken from `usual`. Throws Error(config).
 WaitPolicy parse_wait_policy(std::string_view text, WaitPolicy usual);
 
 }  // namespace unisono

@@ -7,7 +7,7 @@
 namespace unisono {
 namespace {
 
-// Edit distance in which swapping two neighbours counts once.
+// Returns the edit distance; swapping two adjacent characters counts as one edit.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   const std::size_t columns = b.size() + 1;
   std::vector<std::size_t> cost((a.size() + 1) * columns);
@@ -29,7 +29,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return cost.back();
 }
 
-// The bytes of the first sign if it is whole UTF-8 (RFC 3629), 0 otherwise.
+// Returns the length of the first character in bytes, or 0 if it is not valid UTF-8 (RFC 3629).
 std::size_t sign_bytes(std::string_view text) {
   const auto byte = [text](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const unsigned first = byte(0);
@@ -45,7 +45,7 @@ std::size_t sign_bytes(std::string_view text) {
       return 0;
     }
   }
-  // Longer forms than needed, halves of pairs, and what is past the last sign.
+  // Overlong forms, surrogates, and code points beyond U+10FFFF.
   const bool is_none = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
                        (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f);
   return is_none ? 0 : bytes;
@@ -74,7 +74,7 @@ std::string without_escapes(std::string_view text) {
       continue;
     }
     if (i + 1 < text.size() && text[i + 1] == '[') {
-      // Numbers and signs between the bracket and the letter that ends it (ECMA-48).
+      // Skips parameters between the bracket and the final letter (ECMA-48).
       std::size_t end = i + 2;
       while (end < text.size() && text[end] >= ' ' && text[end] < '@') {
         ++end;
@@ -108,7 +108,7 @@ UNISONO_PRIVATE std::string in_quotes(std::string_view text) {
 }
 
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates) {
-  // One slip in three letters is a typing error; more is another word.
+  // Up to one edit per three letters counts as a typing error.
   std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
   std::string_view nearest;
   for (const std::string_view candidate : candidates) {

@@ -1,4 +1,4 @@
-// Words of the user in messages: how they are shown, and which known word may have been meant.
+// Quotes user input in messages, and suggests the known word that the user may have meant.
 #pragma once
 
 #include <span>
@@ -8,22 +8,23 @@
 
 namespace unisono {
 
-// Without the blanks around it.
+// Returns `text` without surrounding blanks.
 std::string_view trimmed(std::string_view text);
 
-// The words between the blanks of a line.
+// Splits a line at blanks.
 std::vector<std::string_view> words_of(std::string_view line);
 
-// Without the sequences that colour text on a terminal or move its cursor (ESC [ ... letter).
+// Removes terminal escape sequences for colour and cursor movement (ESC [ ... letter).
 std::string without_escapes(std::string_view text);
 
-// `text` in quotes, short, as valid UTF-8 without control characters: ? stands for what is neither.
+// Returns `text` in quotes, shortened to about 40 bytes. Replaces invalid UTF-8 and control
+// characters by ?.
 std::string in_quotes(std::string_view text);
 
-// The candidate closest to `word` by edit distance, empty if none is near.
+// Returns the candidate closest to `word` by edit distance, or "" if none is similar.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
 
-// `, did you mean "ring"?`, or nothing if no candidate is near.
+// Returns `, did you mean "ring"?`, or "" if no candidate is similar.
 std::string suggestion(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace unisono

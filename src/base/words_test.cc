@@ -41,10 +41,10 @@ TEST(InQuotes, IsValidUtf8WhateverItQuotes) {
   EXPECT_EQ(in_quotes("\xff\xfe"
                       "0F0"),
             "\"??0F0\"");
-  EXPECT_EQ(in_quotes("\xe5\x85"), "\"??\"");                 // the sign is cut
-  EXPECT_EQ(in_quotes("\xc0\xaf\xed\xa0\x80"), "\"?????\"");  // too long a form; half of a pair
+  EXPECT_EQ(in_quotes("\xe5\x85"), "\"??\"");                 // truncated character
+  EXPECT_EQ(in_quotes("\xc0\xaf\xed\xa0\x80"), "\"?????\"");  // overlong form; surrogate
   EXPECT_EQ(in_quotes("\xf4\x90\x80\x80"), "\"????\"");       // past U+10FFFF
-  const std::string many = std::string(39, 'x') + "全规";     // no sign is cut where it ends
+  const std::string many = std::string(39, 'x') + "全规";     // shortening splits no character
   EXPECT_EQ(in_quotes(many), "\"" + std::string(39, 'x') + "全...\"");
 }
 

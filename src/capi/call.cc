@@ -1,4 +1,4 @@
-// The C interface: what takes a unisono_call_t, plans, groups, send and recv.
+// The C interface: functions that take a unisono_call_t, plans, groups, send and recv.
 #include "capi/call.h"
 
 #include <cstddef>
@@ -161,7 +161,7 @@ unisono_result_t unisono_plan(const unisono_call_t* call, unisono_comm_t comm,
     unisono::detail::Core& core = core_of(comm);
     auto handle = std::make_unique<unisono_plan_handle>();
     handle->state =
-        core.plan(call_of(call, core.size()));  // which keeps nothing of the call's lists
+        core.plan(call_of(call, core.size()));  // keeps no pointer into the call's lists
     handle->algorithm = handle->state->algorithm();
     *plan = handle.release();
   });

@@ -1,4 +1,4 @@
-// From the arguments of the C interface to a Call.
+// Converts arguments of the C interface to a Call.
 #pragma once
 
 #include "base/private.h"
@@ -6,7 +6,7 @@
 
 namespace unisono::c_api {
 
-// The lists of a v-form, n entries each; NULL where there is none.
+// Lists of a v-form, with n entries each; NULL if a list is absent.
 struct PartLists {
   const std::size_t* counts = nullptr;
   const std::size_t* displs = nullptr;
@@ -14,14 +14,14 @@ struct PartLists {
   const std::size_t* recv_displs = nullptr;
 };
 
-// Throw usage for a value that is not in the enumeration.
+// Throw Error(usage) for a value outside the enumeration.
 Collective collective_of(unisono_collective_t collective);
 UNISONO_PRIVATE Dtype dtype_of(unisono_dtype_t dtype);
 ReduceOp op_of(unisono_op_t op);
-// An operation that needs no more than its name.
+// Converts an operation that has no parameters.
 Reduction plain_reduction(unisono_op_t op);
 
-// The address and the size of data.
+// Addresses and sizes of the buffers.
 struct Data {
   const void* in = nullptr;
   void* out = nullptr;

@@ -1,5 +1,5 @@
 // The C interface: errors, communicators, requests, registered memory. Collectives are in
-// c_api_collectives.cc, all that takes a unisono_call_t in c_api_call.cc.
+// collectives.cc, functions that take a unisono_call_t in call.cc.
 #include "capi/capi.h"
 
 #include <algorithm>
@@ -26,8 +26,8 @@
 namespace unisono::c_api {
 namespace {
 
-// The one state of the library that no object owns: a C caller has no exception to hold the text,
-// and errors of two threads must not meet. An array, since there may be no memory left to say so.
+// The library's only state without an owning object: a C caller has no exception to hold the text,
+// and each thread needs its own. It is an array because no memory may be left to report that.
 constinit thread_local std::array<char, 4096> last_error = {};
 
 #define UNISONO_TEXT_OF(number) #number
@@ -53,7 +53,8 @@ static_assert(result_of(ErrorCode::internal) == UNISONO_INTERNAL);
 static_assert(result_of(ErrorCode::evicted) == UNISONO_EVICTED);
 static_assert(kLastErrorCode == ErrorCode::evicted);
 
-// A member behind the last could lie in the padding, where its absence cannot be told.
+// If the struct had tail padding, a new member could fit into it without changing the size, and the
+// library could not detect callers without that member.
 static_assert(offsetof(unisono_connect_options_t, max_error) + sizeof(double) ==
               sizeof(unisono_connect_options_t));
 
@@ -119,7 +120,7 @@ void expect_size(std::size_t given, const char* init) {
   }
 }
 
-// Ends what a handle stands for; the handle may be NULL, the place where it is kept may not.
+// Destroys a handle and sets *place to NULL. The handle may be NULL, `place` may not.
 template <typename Handle>
 unisono_result_t free_handle(Handle** place, const char* name) noexcept {
   return guard([&] {
@@ -215,7 +216,7 @@ const char* unisono_result_name(unisono_result_t result) noexcept {
   if (result < UNISONO_SUCCESS || result > UNISONO_EVICTED) {
     return "unknown";
   }
-  // The views are of literals, which end with a zero.
+  // The views refer to literals, which are null-terminated.
   return unisono::to_string(static_cast<unisono::ErrorCode>(result - 1)).data();
 }
 

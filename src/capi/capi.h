@@ -1,4 +1,4 @@
-// Shared by the parts of the C interface: its handles, and the boundary that no exception crosses.
+// Shared by all files of the C interface: its handles, and the boundary that no exception crosses.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@
 #include "unisono/communicator.hpp"
 #include "unisono/unisono.h"
 
-// The handles. Cores and states are shared: requests and plans outlive the communicator's handle.
+// Handles. Cores and states are shared because requests and plans outlive the communicator's
+// handle.
 struct unisono_comm_handle {
   std::shared_ptr<unisono::detail::Core> core;
 };
@@ -24,7 +25,7 @@ struct unisono_request_handle {
   std::shared_ptr<unisono::detail::RequestState> state;
 };
 struct unisono_plan_handle {
-  std::string algorithm;  // ends with a zero
+  std::string algorithm;  // null-terminated
   std::unique_ptr<unisono::detail::PlanState> state;
 };
 struct unisono_region_handle {
@@ -33,7 +34,7 @@ struct unisono_region_handle {
 
 namespace unisono::c_api {
 
-// Keeps `prefix` and `text` for unisono_last_error(), and returns the result.
+// Stores `prefix` and `text` for unisono_last_error(), and returns the result.
 UNISONO_PRIVATE unisono_result_t fail(unisono_result_t result, const char* text,
                                       const char* prefix = "") noexcept;
 
@@ -41,12 +42,13 @@ constexpr unisono_result_t result_of(ErrorCode code) {
   return static_cast<unisono_result_t>(static_cast<int>(code) + 1);
 }
 
-// Carries the result of a group's body through Core::group(). Its text is stored already.
+// Carries the result of a group's body through Core::group(). The error text is already stored.
 struct BodyFailed {
   unisono_result_t result;
 };
 
-// Every function that can fail is one guard().
+// Runs `body` and converts exceptions to result codes. Every function that can fail consists of one
+// guard().
 template <typename Body>
 unisono_result_t guard(const Body& body) noexcept {
   try {
@@ -66,7 +68,7 @@ unisono_result_t guard(const Body& body) noexcept {
   }
 }
 
-// Throws usage unless the caller passed somewhere to write the answer to.
+// Throws Error(usage) if the pointer to a result is NULL.
 UNISONO_PRIVATE void expect_place(const void* place, const char* name);
 
 template <typename Element>
@@ -83,25 +85,24 @@ UNISONO_PRIVATE detail::Core& core_of(unisono_comm_t comm);
 // Throws usage for NULL.
 detail::RequestState& state_of(unisono_request_t request);
 
-// Structs of the caller, which begin with struct_size, may be older or newer than the library.
-// `init` is the name of the macro that initialises them. The functions throw usage for an
-// impossible size.
+// A caller's struct, which begins with struct_size, may be older or newer than the library. `init`
+// names the macro that initialises it. These functions throw Error(usage) for an impossible size.
 
-// Copies a struct from the caller. Members that the caller does not know keep their defaults; those
-// that the library does not know must be zero.
+// Copies a struct from the caller. Members that the caller does not know keep their defaults.
+// Members that the library does not know must be zero.
 UNISONO_PRIVATE void copy_versioned(void* to, std::size_t known, const void* from,
                                     std::size_t given, const char* init);
-// Copies a struct to the caller. Members that the caller does not know are left out; those that the
-// library does not know become zero. struct_size stays as it is.
+// Copies a struct to the caller. Members that the caller does not know are omitted. Members that
+// the library does not know become zero. struct_size does not change.
 UNISONO_PRIVATE void write_versioned(void* to, std::size_t given, const void* from,
                                      std::size_t known, const char* init);
-// Throws usage unless entry `index` of a list has the struct_size of its first entry, a multiple of
-// its alignment.
+// Throws Error(usage) unless entry `index` of a list has the struct_size of the first entry, a
+// multiple of its alignment.
 UNISONO_PRIVATE void expect_same_size(std::size_t size, std::size_t first, std::size_t index,
                                       const char* init);
 
-// Returns the members of `*given` that the library knows; `known`: their defaults. Throws usage for
-// NULL.
+// Returns the members of `*given` that the library knows. `known` contains the defaults. Throws
+// Error(usage) for NULL.
 template <typename Struct>
 Struct members_of(const Struct* given, const char* name, Struct known, const char* init) {
   expect_place(given, name);
@@ -109,13 +110,13 @@ Struct members_of(const Struct* given, const char* name, Struct known, const cha
   return known;
 }
 
-// As members_of(), but NULL stands for the defaults.
+// Does the same as members_of(), but returns the defaults for NULL.
 template <typename Struct>
 Struct members_or_defaults(const Struct* given, const Struct& defaults, const char* init) {
   return given == nullptr ? defaults : members_of(given, "options", defaults, init);
 }
 
-// Does the same for a list, whose entries have the caller's size.
+// Does the same as members_of() for a list, whose entries have the caller's size.
 template <typename Struct>
 std::vector<Struct> entries_of(const Struct* given, std::size_t count, const char* name,
                                const Struct& known, const char* init) {
@@ -134,15 +135,15 @@ std::vector<Struct> entries_of(const Struct* given, std::size_t count, const cha
   return entries;
 }
 
-// Fills a struct of the caller from `found`. Throws usage for NULL.
+// Copies `found` to the caller's struct. Throws Error(usage) for NULL.
 template <typename Struct>
 void fill(Struct* place, const char* name, const Struct& found, const char* init) {
   expect_place(place, name);
   write_versioned(place, place->struct_size, &found, sizeof(found), init);
 }
 
-// Starts an asynchronous operation of the core, and hands its request to the caller; inside a group
-// the request is the group's.
+// Starts an asynchronous operation and passes its request to the caller. Inside a group, the group
+// owns the request.
 template <typename Start>
 void start_request(detail::Core& core, unisono_request_t* request, const Start& start) {
   if (request != nullptr) {
@@ -154,7 +155,7 @@ void start_request(detail::Core& core, unisono_request_t* request, const Start& 
   }
   expect_place(request, "request");
   auto handle =
-      std::make_unique<unisono_request_handle>();  // first: nothing may fail once it has started
+      std::make_unique<unisono_request_handle>();  // first: nothing may fail after the start
   handle->state = start();
   *request = handle.release();
 }

@@ -7,7 +7,7 @@ namespace {
 
 using unisono::Collective;
 
-// The calls below are made inside the guard, since making them may throw.
+// Calls `make_call` inside the guard, because it may throw.
 template <typename MakeCall>
 unisono_result_t block(unisono_comm_t comm, const MakeCall& make_call) noexcept {
   return guard([&] { core_of(comm).run(make_call()); });

@@ -1,6 +1,5 @@
-// The elements of each data type for kernels: how they are read, combined and written, with the
-// same bits as the CPU kernels (kernels/reference.h). Narrow floats are summed in f32 and rounded
-// once.
+// Reads, combines and writes elements of each data type in kernels, with the same bits as the CPU
+// kernels (kernels/reference.h). Narrow floats are summed in f32 and rounded once.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,8 @@ UNISONO_DEVICE inline To bits_as(From value) {
   return result;
 }
 
-// A float of `kExponent` and `kMantissa` bits. kInfinity: it has an infinity; otherwise the largest
-// code is NaN, and overflow becomes NaN (OCP E4M3).
+// A float with `kExponent` exponent and `kMantissa` mantissa bits. kInfinity: the format has
+// infinity. Otherwise the largest code is NaN, and overflow becomes NaN (OCP E4M3).
 template <class Bits, int kExponent, int kMantissa, bool kInfinity>
 struct NarrowFloat {
   using Stored = Bits;
@@ -57,7 +56,7 @@ struct NarrowFloat {
     }
     std::uint32_t code;
     if (kExponent != 8 && size < static_cast<std::uint32_t>(128 - kBias) << 23) {
-      // Subnormal: the sum's units are those of the result.
+      // Subnormal: adding `unit` rounds to the result's last place.
       const float unit = bits_as<float>(static_cast<std::uint32_t>(128 - kBias + kShift) << 23);
       code = bits_as<std::uint32_t>(bits_as<float>(size) + unit) - bits_as<std::uint32_t>(unit);
     } else {
@@ -125,7 +124,7 @@ UNISONO_DEVICE inline T combine(T a, T b) {
   }
 }
 
-// The integer that holds the sum for avg; otherwise the value itself.
+// Type of a sum: for avg of integers a wider integer, otherwise the value's own type.
 template <class Element, bool kAverage>
 struct Accumulator {
   using Value = typename Element::Value;
@@ -139,7 +138,7 @@ template <class Element, class Wide>
 UNISONO_DEVICE inline typename Element::Stored divide(Wide sum, std::uint32_t divisor) {
   using Value = typename Element::Value;
   if constexpr (std::is_floating_point_v<Value>) {
-    // Rounded as a sum, then as a quotient, as where a sum is kept before it is divided.
+    // Rounds the sum, then the quotient, as algorithms that store the sum before dividing it do.
     return Element::encode(Element::decode(Element::encode(sum)) / static_cast<Value>(divisor));
   } else {
     return static_cast<Value>(sum / static_cast<Wide>(divisor));

@@ -10,7 +10,7 @@ namespace {
 
 using engine::OperandPlace;
 
-// The rank that `rank` sends a chunk to, and the one that it receives it from, as its block.
+// The block that a chunk belongs to: its destination and its source rank.
 struct BlockOf {
   int to = 0;
   int from = 0;
@@ -29,7 +29,7 @@ BlockOf block_of(const Schedule& schedule, int rank, int chunk) {
       return {.to = chunk, .from = rank, .receives = chunk == rank};
     case Collective::gather_v:
       return {.to = root, .from = chunk, .receives = rank == root};
-    default:  // all_gather_v: a rank sends one block to all
+    default:  // all_gather_v: each rank sends one block to all ranks
       return {.to = rank, .from = chunk, .receives = true};
   }
 }
@@ -135,7 +135,7 @@ bool goes_by_blocks(const Graph& graph, const Schedule& schedule) {
   for (int rank = 0; rank < schedule.ranks; ++rank) {
     for (const GraphPass& pass : graph.ranks[static_cast<std::size_t>(rank)].passes) {
       const auto fits = [&](const GraphCell& cell) { return is_own(rank, cell); };
-      // A rank may only read the block of another that is meant for it.
+      // A rank may read another rank's block only if the block is for this rank.
       const bool receives = block_of(schedule, rank, pass.chunk).receives ||
                             std::all_of(pass.sources.begin(), pass.sources.end(),
                                         [&](const GraphCell& cell) { return cell.rank == rank; });

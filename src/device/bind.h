@@ -1,4 +1,4 @@
-// A graph with sizes: the image to upload.
+// Binds a graph to sizes, giving the image to upload.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ struct BoundImage {
   std::uint32_t exit_waits = 0, exit_wait_count = 0;
   std::uint32_t slots = 0;
   std::uint32_t stride = 0;
-  std::uint64_t most_bytes = 0;  // of a chunk
+  std::uint64_t most_bytes = 0;  // bytes of the longest chunk
 };
 
-// Returns the image of `rank` for a plain form, in which every rank has `sizes`.
+// Returns the image of `rank` for a plain collective, in which every rank has `sizes`.
 BoundImage bind_image(const Graph& graph, const Schedule& schedule, int rank,
                       const engine::Sizes& sizes);
 
-// Returns the image of `rank` for a v-form: sizes and offsets come with each launch (Launch::sent,
-// received). REQUIRES: each chunk is a whole block, and no rank reads another's output
+// Returns the image of `rank` for a v-form. Each launch supplies sizes and offsets (Launch::sent
+// and received). REQUIRES: each chunk is a whole block, and no rank reads another rank's output
 // (goes_by_blocks()).
 BoundImage bind_blocks(const Graph& graph, const Schedule& schedule, int rank);
 bool goes_by_blocks(const Graph& graph, const Schedule& schedule);

@@ -1,9 +1,8 @@
-// The work of one thread block for an operation: all passes of its rank, on its own slice of every
-// chunk. The blocks of one rank never wait for each other; block c waits for the blocks c of other
-// ranks.
+// Runs one thread block of an operation: all passes of its rank, on the block's slice of every
+// chunk. Blocks of one rank never wait for each other; block c waits for block c of other ranks.
 //
-// A Machine is the environment: a GPU's block, or a test's thread. It has thread(), threads(),
-// block(), shared(), sync(), any(flag), signal(word, value), tell(word of the host, value) and
+// A Machine is the environment: a GPU thread block, or a test thread. It has thread(), threads(),
+// block(), shared(), sync(), any(flag), signal(word, value), tell(word in host memory, value) and
 // reaches(word, value, launch, rank).
 #pragma once
 
@@ -54,8 +53,8 @@ struct Combiner {
   }
 };
 
-// Combines `count` elements, `skipped` bytes into all sources, and writes them to all targets,
-// which may be sources.
+// Combines `count` elements of all sources and writes the results to all targets, which may be
+// sources. Skips the first `skipped` bytes of each operand.
 template <class C, class Machine>
 UNISONO_DEVICE void combine_scalar(const Machine& machine, const Launch& launch,
                                    const KernelPass& pass, unsigned char* const* pointers,
@@ -141,18 +140,18 @@ UNISONO_DEVICE void copy_vectors(const KernelPass& pass, unsigned char* const* p
   }
 }
 
-// `bytes` is a multiple of the element size.
+// Combines `bytes` bytes of all sources. REQUIRES: `bytes` is a multiple of the element size.
 template <class C, class Machine>
 UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch,
                                 const KernelPass& pass, unsigned char* const* pointers,
                                 std::uint64_t bytes) {
   const bool plain = pass.sources == 1 && pass.finish == 0 && launch.multiplies == 0;
   if (plain && pass.targets == 1 && pointers[0] == pointers[1]) {
-    return;  // a part in place, which others may be reading
+    return;  // already in place, and other ranks may be reading it
   }
   constexpr unsigned kUnroll = C::kLanes > 8 ? 2 : 4;
-  // If all operands are equally aligned to vectors, only the elements before the first whole vector
-  // are done separately; otherwise everything is done by elements.
+  // If all operands have the same alignment, only the elements before and after the whole vectors
+  // are processed one by one. Otherwise all elements are.
   const std::uint64_t past = reinterpret_cast<std::uint64_t>(pointers[0]) % 16;
   bool alike = true;
   for (std::uint32_t k = 1; k < pass.sources + pass.targets; ++k) {
@@ -188,7 +187,7 @@ UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch,
   }
 }
 
-// Returns the slice of channel `channel` in a chunk: whole lines except at the end.
+// Returns the slice of a chunk for `channel`: whole cache lines, except at the end.
 UNISONO_DEVICE inline void slice_of(std::uint64_t bytes, std::uint32_t channel,
                                     std::uint32_t channels, std::uint64_t& begin,
                                     std::uint64_t& end) {
@@ -198,7 +197,7 @@ UNISONO_DEVICE inline void slice_of(std::uint64_t bytes, std::uint32_t channel,
   end = begin + each < bytes ? begin + each : bytes;
 }
 
-// The contents of a rank's arena, by channel.
+// Addresses the contents of a rank's arena by channel.
 struct ArenaView {
   std::uint64_t base;
   const Launch& launch;
@@ -235,7 +234,8 @@ UNISONO_DEVICE bool wait_for(Machine& machine, const Launch& launch, const PassW
   return !machine.any(stop);
 }
 
-// Announces this rank to all and gets the addresses of their buffers. Returns false to give up.
+// Announces this rank to all ranks and receives their buffers' addresses. Returns false if the
+// block must give up.
 template <class Machine>
 UNISONO_DEVICE bool enter(Machine& machine, const Launch& launch, std::uint64_t epoch) {
   BlockMemory& shared = machine.shared();
@@ -278,7 +278,7 @@ UNISONO_DEVICE bool enter(Machine& machine, const Launch& launch, std::uint64_t 
   return !machine.any(stop);
 }
 
-// Returns the number of parts of the longest block of any rank: the same on all ranks.
+// Returns the number of parts in the longest block of any rank, which is equal on all ranks.
 template <class Machine>
 UNISONO_DEVICE std::uint64_t count_parts(Machine& machine, const Launch& launch) {
   if (launch.has_blocks == 0) {
@@ -294,8 +294,7 @@ UNISONO_DEVICE std::uint64_t count_parts(Machine& machine, const Launch& launch)
   return end == 0 ? 1 : (end + launch.part - 1) / launch.part;
 }
 
-// Returns the address of an operand of this block's slice; `begin` bytes of its chunk come before
-// it.
+// Returns the address of an operand. `begin` is the offset of the current part in the chunk.
 template <class Machine>
 UNISONO_DEVICE std::uint64_t place_of(Machine& machine, const Launch& launch,
                                       const KernelPass& pass, const PassOperand& operand,
@@ -346,7 +345,7 @@ UNISONO_DEVICE void run_block(Machine& machine, const Launch& launch) {
       slice_of(bytes_of(launch, pass), channel, launch.channels, begin, end);
       begin = part * launch.part < end - begin ? begin + part * launch.part : end;
       end = launch.part < end - begin ? begin + launch.part : end;
-      // Two sets of pointers: a thread that is one pass ahead writes the other set.
+      // There are two sets of pointers, because a thread may be one pass ahead of the others.
       unsigned char** pointers = shared.pointers[turn % 2];
       for (std::uint32_t k = machine.thread(); k < pass.sources + pass.targets;
            k += machine.threads()) {

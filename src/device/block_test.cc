@@ -1,4 +1,5 @@
-// The kernel's source with delayed and reordered signals: every algorithm of the catalogue.
+// Tests the kernel's source with delayed and reordered signals, for every algorithm of the
+// catalogue.
 #include "device/block.h"
 
 #include <gtest/gtest.h>
@@ -21,13 +22,13 @@ constexpr std::size_t kScratch = std::size_t{1} << 16;
 
 constexpr int kSeeds = repetitions(1000);
 
-// Each seed starts about ten threads, which compete with others for a processor.
+// Each seed starts about ten threads, which compete for processors.
 int seeds() {
   return std::getenv("UNISONO_TEST_FULL") != nullptr ? 10000
                                                      : kSeeds;  // NOLINT(concurrency-mt-unsafe)
 }
 
-// One operation of all ranks, as a group would start it.
+// An operation on all ranks, started as a group would start it.
 class Operation {
  public:
   Operation(const Algorithm& algorithm, int ranks, std::size_t count, const GraphOptions& options,
@@ -192,7 +193,7 @@ TEST(DeviceBlock, EveryAlgorithmIsRightHoweverSignalsArrive) {
     const GraphOptions options{.in_place = may_be_in_place(algorithm) && random() % 2 == 0,
                                .direct = random() % 4 != 0};
     const std::size_t count = random() % 3 == 0 ? random() % 2000 : random() % 40;
-    if (is_scan(algorithm.collective) ||  // device memory has none
+    if (is_scan(algorithm.collective) ||  // not supported on device memory
         !can_serve(algorithm, complete(algorithm, {.ranks = ranks}))) {
       continue;
     }
@@ -207,7 +208,7 @@ TEST(DeviceBlock, EveryAlgorithmIsRightHoweverSignalsArrive) {
 }
 
 #ifndef UNISONO_SANITIZED
-// Proves that these tests can fail: without its wait, a pass runs too early in some order.
+// Proves that these tests can fail: a pass without its wait runs too early for some seed.
 TEST(DeviceBlock, AWaitThatIsMissingGivesWrongResults) {
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather}) {
     const Algorithm& algorithm = *find_algorithm(collective, "ring");
@@ -219,7 +220,7 @@ TEST(DeviceBlock, AWaitThatIsMissingGivesWrongResults) {
           image.waits[k].count = std::min<std::uint32_t>(image.waits[k].count, 1);
         }
       }
-      // The images are where the launches point.
+      // The launches point to the images, so changing the images changes the launches.
       operation.run(seed);
       wrong += operation.wrong();
     }

@@ -13,7 +13,7 @@ namespace {
 
 using Counts = std::span<const std::size_t>;
 
-// Returns the elements from a buffer's beginning to the end of its last block.
+// Returns the number of elements from the start of a buffer to the end of its last block.
 std::size_t end_of(Counts counts, Counts displs) {
   std::size_t end = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -56,11 +56,11 @@ void check_call(const Call& call, int me, int ranks) {
     refuse("on device memory all_to_all_v is not possible in place", "pass another `out`");
   }
   if (call.collective == Collective::broadcast) {
-    // Nor do they know where else the root's data could be.
+    // For the same reason, the other ranks cannot know another location of the root's data.
     if (extent.input != 0 && call.in != nullptr && call.in != call.out) {
       refuse("on device memory broadcast is always in place", "pass the root's data as `out`");
     }
-    extent.input = 0;  // `out` is both
+    extent.input = 0;  // `out` is both input and output
   }
   engine::check_buffers(call, caller, extent);
 }

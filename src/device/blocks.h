@@ -1,4 +1,4 @@
-// The blocks of a call in a rank's buffers, and the validation of a call.
+// Validates calls, and locates a call's blocks in a rank's buffers.
 #pragma once
 
 #include "device/image.h"
@@ -7,13 +7,13 @@
 
 namespace unisono::device {
 
-// Errors: usage. `me` of `ranks`.
+// Validates the call of rank `me`. Errors: usage.
 void check_call(const Call& call, int me, int ranks);
 
-// Returns what a rank reads and writes. REQUIRES: lists that check_call() accepts.
+// Returns the bytes that a rank reads and writes. REQUIRES: check_call() accepts the lists.
 engine::Extent extent_of(const Call& call, int me, int ranks);
 
-// Sets Launch::sent and received of a v-form.
+// Sets Launch::sent and Launch::received for a v-form.
 void put_blocks(const Call& call, int me, int ranks, Launch& launch);
 
 }  // namespace unisono::device

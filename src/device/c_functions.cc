@@ -1,4 +1,4 @@
-// The C interface of collectives on the memory of GPUs.
+// The C interface of collectives on GPU memory.
 #include "unisono/device.h"
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include "comm/handles.h"
 #include "unisono/device.hpp"
 
-// The communicator comes first: the group needs it to its end.
+// The communicator comes first because it must outlive the group.
 struct unisono_device_handle {
   unisono_device_handle(unisono::Communicator ranks, const unisono::DeviceOptions& options)
       : comm(std::move(ranks)), group(comm, options) {}

@@ -53,7 +53,7 @@ void Context::release() noexcept {
     driver.cuDevicePrimaryCtxRelease_v2(peer);
   }
   if (before == handle_) {
-    driver.cuCtxSetCurrent(before);  // the caller holds it as well
+    driver.cuCtxSetCurrent(before);  // still current for the caller
   }
 }
 

@@ -1,4 +1,4 @@
-// A device as used by one group: its context, a stream of its own, and its allocations.
+// A device as used by one group: its context, a separate stream, and its allocations.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ class Context {
   ~Context();
 
   void* handle() const noexcept { return handle_; }
-  // By the numbering of this process.
+  // Returns the device's number in this process.
   int number() const noexcept { return number_; }
-  // Identifies the device, whatever number it has in a process.
+  // Identifies the device across processes, which may number devices differently.
   DeviceUuid uuid() const;
   int processors() const;
   // Returns zeroed memory that lives as long as this object.
@@ -31,14 +31,15 @@ class Context {
   void unmap() noexcept;
   // Makes this process's memory on another device accessible from here.
   void enable_peer(int device);
-  // Waits for the copy. Works also while a stream of this thread captures a graph.
+  // Copies to the device and waits for the copy. May be called while a stream of this thread
+  // captures a graph.
   void upload(std::uint64_t to, const void* from, std::size_t bytes);
 
  private:
   void release() noexcept;
 
   int number_;
-  int device_ = 0;  // the driver's handle
+  int device_ = 0;  // CUdevice
   void* handle_ = nullptr;
   void* stream_ = nullptr;
   std::vector<std::uint64_t> allocated_ = {};
@@ -46,7 +47,7 @@ class Context {
   std::vector<int> peers_ = {};
 };
 
-// Makes the device's context current in the thread while it lives.
+// Makes the device's context current in this thread during the object's lifetime.
 class InContext {
  public:
   explicit InContext(const Context& context);
@@ -59,7 +60,7 @@ class InContext {
   bool changed_ = false;
 };
 
-// For destructors: runs `release` with the device's context, if the driver still provides it.
+// Runs `release` with the device's context, if the driver still provides it. For destructors.
 template <class Release>
 void quietly_in(void* context, const Release& release) noexcept {
   void* before = nullptr;

@@ -95,7 +95,7 @@ void WhileOthersCapture::exchange() noexcept {
   try {
     cuda_driver().cuThreadExchangeStreamCaptureMode(&mode_);
   } catch (const Error&) {
-    // There is no driver.
+    // Without a driver no stream captures.
   }
 }
 

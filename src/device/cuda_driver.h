@@ -1,4 +1,4 @@
-// The CUDA driver, opened when the first group needs it; nothing here is linked. UNISONO_CUDA names
+// The CUDA driver, opened when the first group needs it and never linked. UNISONO_CUDA can name
 // another file than libcuda.so.1.
 #pragma once
 
@@ -17,7 +17,8 @@ struct DeviceUuid {
   friend bool operator==(const DeviceUuid&, const DeviceUuid&) = default;
 };
 
-// The functions of libcuda.so.1 that unisono uses, by their own names; each returns 0 or an error.
+// The functions of libcuda.so.1 that unisono uses, under their original names. Each returns 0 or an
+// error.
 struct CudaDriver {
   int (*cuInit)(unsigned) = nullptr;
   int (*cuDeviceGet)(int*, int) = nullptr;
@@ -59,7 +60,8 @@ struct CudaDriver {
   int (*cuThreadExchangeStreamCaptureMode)(int*) = nullptr;
   int (*cuGetErrorName)(int, const char**) = nullptr;
   int (*cuCtxEnablePeerAccess)(void*, unsigned) = nullptr;
-  // A driver that does not run GPU kernels brings its own (KernelLibrary); nullptr: none.
+  // Set if the driver cannot run GPU kernels and provides its own (KernelLibrary); otherwise
+  // nullptr.
   const void* (*kernels)(int dtype) = nullptr;
 };
 
@@ -71,17 +73,16 @@ inline constexpr int kNotReady = 600;
 
 }  // namespace cuda
 
-// Errors: config.
+// Opens a driver library. Errors: config.
 CudaDriver load_cuda_driver(const std::string& file);
-// Returns this process's driver, always the same. Errors: config, saying what is missing.
+// Returns the process-wide driver. Errors: config, which names the missing part.
 const CudaDriver& cuda_driver();
 
-// Throws the error and the call that returned it, unless `error` is 0.
+// Throws Error with the failed call's name, unless `error` is 0.
 void check_cuda(int error, const char* call);
 
-// While it lives, its thread may make calls that another stream's capture would forbid, and which
-// would end that capture: querying an event, waiting for a stream. Without a driver nothing is
-// captured.
+// During the object's lifetime, the thread may make calls that would otherwise fail and end another
+// stream's capture: querying an event, waiting for a stream. Does nothing if there is no driver.
 class WhileOthersCapture {
  public:
   WhileOthersCapture() noexcept { exchange(); }

@@ -6,10 +6,11 @@
 
 namespace unisono::device {
 
-// Returns CUDA's devices, in its order, such as "sm_90 with 132 processors". Errors: config.
+// Returns a description of each CUDA device, in CUDA's order, such as "sm_90 with 132 processors".
+// Errors: config.
 std::vector<std::string> devices();
-// Returns why collectives on device memory are impossible: no driver, no device, no kernels; "" if
-// they are possible.
+// Returns why collectives on device memory are unavailable (no driver, no device or no kernels), or
+// "" if they are available.
 std::string why_no_devices();
 
 }  // namespace unisono::device

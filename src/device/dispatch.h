@@ -1,4 +1,4 @@
-// Maps values to types: all pairs of data type and operation that have a kernel.
+// Maps runtime values to types, for all pairs of data type and operation that have a kernel.
 #pragma once
 
 #include <type_traits>

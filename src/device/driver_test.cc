@@ -1,4 +1,4 @@
-// A driver that is missing, that is another library, or that does not start.
+// Tests a driver that is missing, is another library, or does not start.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

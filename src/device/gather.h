@@ -17,8 +17,8 @@
 
 namespace unisono::device {
 
-// Runs `step` on every rank; if it fails on one, all ranks throw that rank's error. So no rank
-// waits for one that has given up.
+// Runs `step` on every rank. If it fails on one rank, all ranks throw that rank's error, so no rank
+// waits for a rank that has given up.
 template <class Step>
 void together(Communicator& comm, const Step& step) {
   struct Outcome {

@@ -1,10 +1,12 @@
-// One operation of all ranks as passes over memory that every rank can address. It is made from the
-// ranks' programs (engine/program.h), for lanes that need no bytes of their own.
+// Represents one operation of all ranks as passes over memory that every rank can address. It is
+// built from the ranks' programs (engine/program.h); lanes need no memory.
 //
-// A message is *pulled*: its receiver reads the sender's cell; or *pushed*: its sender writes the
-// sum into the receiver's cell, in the pass that forms the sum, if nothing else can still need that
-// cell; or *staged*: its sender first copies it aside. Only counts remain of the lanes: a pass
-// waits until another rank has completed a number of its passes.
+// A message is transferred in one of three ways:
+// - pulled: the receiver reads the sender's cell;
+// - pushed: the pass that forms the sum writes it to the receiver's cell, if no other pass needs
+//   that cell;
+// - staged: the sender first copies the data to scratch memory, and the receiver reads the copy.
+// Lanes become counters: a pass waits until another rank has completed a number of its passes.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +21,13 @@ namespace unisono::device {
 struct GraphCell {
   int rank = 0;
   engine::OperandPlace place = engine::OperandPlace::input;  // never a lane
-  int index = 0;                                             // the chunk; for scratch the slot
+  int index = 0;                                             // chunk, or slot of scratch
   friend bool operator==(const GraphCell&, const GraphCell&) = default;
 };
 
 struct After {
   int rank = 0;
-  int passes = 0;  // number of that rank's passes that must be complete
+  int passes = 0;  // number of this rank's passes that must be complete
 };
 
 struct GraphPass {
@@ -34,26 +36,26 @@ struct GraphPass {
   std::vector<GraphCell> sources = {};
   std::vector<GraphCell> targets = {};
   std::vector<After> waits = {};  // for other ranks
-  std::uint64_t signals = 0;      // a bit for each rank that waits for it
-  bool finish = false;            // makes a whole sum
+  std::uint64_t signals = 0;      // one bit per rank that waits for this pass
+  bool finish = false;            // completes a sum
 };
 
 struct RankGraph {
   std::vector<GraphPass> passes = {};
-  std::vector<After> exit = {};  // before its memory may be reused
+  std::vector<After> exit = {};  // must complete before the memory may be reused
 };
 
 struct Graph {
   std::vector<RankGraph> ranks = {};
-  int slots = 0;   // of scratch, on each rank
-  int pushed = 0;  // number of messages
+  int slots = 0;   // scratch slots per rank
+  int pushed = 0;  // number of pushed messages
   int pulled = 0;
   int staged = 0;
 };
 
 struct GraphOptions {
   bool in_place = false;
-  bool direct = true;  // the others can address inputs and outputs; otherwise everything is staged
+  bool direct = true;  // other ranks can address inputs and outputs; false: all messages are staged
 };
 
 // REQUIRES: the schedule is verified; at most kMaxRanks ranks.

@@ -1,5 +1,5 @@
-// Determines the predecessors of each pass: the passes that wrote what it reads, and those that use
-// what it overwrites.
+// Determines the predecessors of each pass: passes that wrote its sources, and passes that use the
+// cells it overwrites.
 #include <map>
 
 #include "device/graph_draft.h"
@@ -7,7 +7,7 @@
 namespace unisono::device {
 namespace {
 
-// The cells of one rank, and the nodes that have used them so far.
+// Tracks the nodes that have used each cell of a rank so far.
 class CellHistories {
  public:
   explicit CellHistories(GraphDraft& draft) : draft_(draft) {}
@@ -80,7 +80,7 @@ void connect_rank(GraphDraft& draft, std::size_t rank) {
       touched.push_back(message.reader);
     }
   }
-  // Staged data is read from memory that nothing overwrites.
+  // No pass overwrites memory that holds staged data.
   for (const GraphMessage& message : draft.messages) {
     if (message.copy >= 0 && message.from == static_cast<int>(rank)) {
       cells.wait(message.reader, message.copy);

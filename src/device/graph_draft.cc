@@ -5,7 +5,7 @@
 namespace unisono::device {
 
 std::size_t GraphDraft::key(const GraphCell& cell) const {
-  // In place, both written and unwritten cells are the output.
+  // If the call is in place, input cells are output cells.
   const std::size_t kind = cell.place == engine::OperandPlace::scratch              ? 2
                            : cell.place == engine::OperandPlace::input && !in_place ? 1
                                                                                     : 0;

@@ -15,23 +15,23 @@ struct GraphNode {
   int rank = 0;
   GraphPass pass = {};
   std::vector<int> after = {};                          // nodes
-  int pusher = -1;                                      // the node that does its work; -1: itself
-  std::vector<std::pair<int, std::size_t>> lanes = {};  // message, index of the source
+  int pusher = -1;                                      // node that does its work; -1: itself
+  std::vector<std::pair<int, std::size_t>> lanes = {};  // message number, index among the sources
 };
 
 struct GraphMessage {
   int from = 0;
   GraphCell source = {};
   int reader = -1;  // node
-  int writer = -1;  // node of the sender's pass whose sum it carries
+  int writer = -1;  // node that forms the sum which the message carries
   int copy = -1;    // node, if it is staged
   bool push = false;
   bool stage = false;
 };
 
-// An access of a rank's program to its cells, in program order.
+// An access of a rank's program to the rank's cells.
 struct GraphAccess {
-  int node = -1;  // own; -1: a send
+  int node = -1;  // -1: a send
   int message = -1;
 };
 
@@ -42,7 +42,7 @@ struct GraphDraft {
   std::vector<GraphNode> nodes = {};
   std::vector<GraphMessage> messages = {};
   std::vector<std::vector<GraphAccess>> order = {};  // [rank]
-  std::vector<std::vector<int>> touched = {};        // [rank]: nodes of others that use its cells
+  std::vector<std::vector<int>> touched = {};        // [rank]: foreign nodes that use its cells
 
   GraphNode& node(int number) { return nodes[static_cast<std::size_t>(number)]; }
   const GraphNode& node(int number) const { return nodes[static_cast<std::size_t>(number)]; }
@@ -50,23 +50,24 @@ struct GraphDraft {
   const GraphMessage& message(int number) const {
     return messages[static_cast<std::size_t>(number)];
   }
-  // Returns the same key for cells that are the same memory.
+  // Returns a key that is equal for cells in the same memory.
   std::size_t key(const GraphCell& cell) const;
 };
 
-// Makes nodes, messages and order, without dependencies.
+// Creates nodes, messages and order, without dependencies.
 GraphDraft draft_graph(const Schedule& schedule, const GraphOptions& options);
-// Determines the predecessors of each node, and the nodes that use a rank's cells, for the messages
-// as they are pushed now.
+// Determines the predecessors of each node and the nodes that use a rank's cells, given the current
+// choice of pushed messages.
 void connect_passes(GraphDraft& draft);
-// Chooses the messages that are pushed. REQUIRES: connect_passes().
+// Chooses the messages to push. REQUIRES: connect_passes().
 void choose_pushes(GraphDraft& draft);
 // Finds the passes that complete a sum. REQUIRES: connect_passes().
 void find_sums(GraphDraft& draft);
 Graph write_graph(const GraphDraft& draft);
 
-// Visits the nodes that do their own work, each after its predecessors, and each rank's in its
-// order. Returns false if some wait for each other. REQUIRES: connect_passes().
+// Visits the nodes that do their own work, each after its predecessors, and the nodes of each rank
+// in program order. Returns false if nodes wait for each other in a cycle. REQUIRES:
+// connect_passes().
 bool visit_in_order(const GraphDraft& draft, const std::function<void(int node)>& visit);
 
 }  // namespace unisono::device

@@ -35,21 +35,21 @@ class GraphDrafter {
  private:
   void number_scratch(const std::vector<engine::Program>& programs);
   void add_program(const engine::Program& program);
-  // Passes that send become messages; the others become nodes.
+  // Sending passes become messages, all other passes become nodes.
   void add_send(const engine::Pass& pass, int writer);
   int add_node(const engine::Pass& pass);
-  // Copies the source of a message aside.
+  // Adds a node that copies a message's source to scratch memory.
   void stage(const engine::Pass& pass, GraphMessage& message);
   GraphCell own(OperandPlace place, int chunk) const;
   int message_of(int from, int to, int ordinal);
   std::vector<GraphAccess>& order() { return draft_.order[static_cast<std::size_t>(rank_)]; }
 
   bool direct_;
-  std::vector<int> slot_;  // of scratch, for each chunk; -1: none
+  std::vector<int> slot_;  // scratch slot per chunk; -1: none
   GraphDraft draft_;
   std::map<std::tuple<int, int, int>, int> messages_ = {};  // from, to, ordinal
-  int kept_ = 0;                                            // slots before those of staged messages
-  int rank_ = 0;                                            // whose program is being added
+  int kept_ = 0;                                            // first slot for staged messages
+  int rank_ = 0;                                            // rank whose program is being added
   int aside_next_ = 0;                                      // slot for its next staged message
 };
 
@@ -66,8 +66,8 @@ void GraphDrafter::number_scratch(const std::vector<engine::Program>& programs) 
 
 void GraphDrafter::add_program(const engine::Program& program) {
   rank_ = program.rank;
-  aside_next_ = kept_;  // each rank's own, because only its own messages are staged there
-  std::vector<int> writer(program.passes.size(), -1);  // of the data that a pass sends
+  aside_next_ = kept_;  // starts at kept_ for each rank, which stages only its own messages
+  std::vector<int> writer(program.passes.size(), -1);  // node that wrote what a pass sends
   for (std::size_t i = 0; i < program.passes.size(); ++i) {
     const engine::Pass& pass = program.passes[i];
     const int node = pass.send ? -1 : add_node(pass);
@@ -120,7 +120,7 @@ int GraphDrafter::add_node(const engine::Pass& pass) {
       const int message = message_of(source.lane, rank_, source.ordinal);
       draft_.message(message).reader = number;
       node.lanes.emplace_back(message, node.pass.sources.size());
-      node.pass.sources.push_back({});  // known when its sender has been added
+      node.pass.sources.push_back({});  // set when the sender has been added
     } else {
       node.pass.sources.push_back(own(source.place, pass.chunk));
     }

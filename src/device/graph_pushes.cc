@@ -21,8 +21,9 @@ std::vector<int> positions(const GraphDraft& draft) {
 
 }  // namespace
 
-// The sender must know, without being told, that the receiver's pass may proceed: because it reads
-// the cell itself in that very pass or in an earlier one.
+// Pushes a message only if the sender knows without a signal that the receiver's cell may be
+// written: every node that the receiver's pass must follow is on the sender, at or before the pass
+// that forms the sum.
 void choose_pushes(GraphDraft& draft) {
   const std::vector<int> position = positions(draft);
   for (GraphMessage& message : draft.messages) {
@@ -31,7 +32,7 @@ void choose_pushes(GraphDraft& draft) {
     }
     const GraphNode& reader = draft.node(message.reader);
     const GraphNode& writer = draft.node(message.writer);
-    // A copy that is forwarded can as well be read from where it arrived.
+    // A forwarded copy is not pushed: the receiver can read it where it arrived.
     const bool is_sum = writer.pass.sources.size() > 1;
     const bool is_copy = reader.pass.sources.size() == 1 && reader.pass.targets.size() == 1;
     message.push =

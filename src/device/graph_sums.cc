@@ -5,7 +5,7 @@
 namespace unisono::device {
 namespace {
 
-// The contributions in each written cell: a bit for each rank.
+// Contributions in each written cell, one bit per rank.
 using HeldSums = std::map<std::size_t, std::uint64_t>;
 
 void find_sum(GraphDraft& draft, int number, HeldSums& held) {

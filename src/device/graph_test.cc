@@ -12,7 +12,7 @@ Graph graph_of(Collective collective, const char* name, int ranks, const GraphOp
   return build_graph(build_schedule(algorithm, complete(algorithm, {.ranks = ranks})), options);
 }
 
-// Each rank reads the others' inputs and writes all outputs: the minimum.
+// Each rank reads all inputs and writes its share of all outputs in one pass, which is the minimum.
 TEST(DeviceGraph, AFlatAllReduceIsOnePassARank) {
   const Graph graph = graph_of(Collective::all_reduce, "flat", 4, {});
   for (const RankGraph& rank : graph.ranks) {
@@ -34,7 +34,7 @@ TEST(DeviceGraph, AnAllGatherReadsWhereTheInputsAre) {
   }
 }
 
-// Memory that others cannot reach is copied aside first: no rank reads another rank's input.
+// If other ranks cannot reach inputs, data is staged, and no rank reads another rank's input.
 TEST(DeviceGraph, WhatIsNotDirectIsStaged) {
   for (const Algorithm* algorithm : catalog()) {
     const Shape shape = complete(*algorithm, {.ranks = 4});

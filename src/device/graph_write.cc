@@ -33,7 +33,7 @@ class GraphWriter {
  private:
   void add_passes();
   void add_messages();
-  // For another rank's pass; a rank makes its own passes in order.
+  // Adds a wait for another rank's pass. A rank runs its own passes in order, without waits.
   void add_wait(std::vector<After>& waits, int rank, int other);
   GraphPass& pass_of(int node) {
     return graph_.ranks[static_cast<std::size_t>(draft_.node(node).rank)]
@@ -42,7 +42,7 @@ class GraphWriter {
 
   const GraphDraft& draft_;
   Graph graph_;
-  std::vector<int> index_;  // among the passes of its rank, for each node; -1: none
+  std::vector<int> index_;  // per node: index among its rank's passes; -1: none
 };
 
 void GraphWriter::add_passes() {

@@ -34,8 +34,8 @@ constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
   throw Error(ErrorCode::usage, what);
 }
 
-// Agrees on the number of thread blocks per rank: all blocks of all ranks on a device must fit at
-// once.
+// Agrees on the number of thread blocks per rank. All blocks of all ranks on a device must be
+// resident at once.
 std::uint32_t agree_on_channels(Communicator& comm, const DeviceOptions& options,
                                 const Context& context, const Kernels& kernels) {
   struct ChannelRequest {
@@ -122,19 +122,19 @@ class DeviceState {
   };
   static std::unique_ptr<Device> open(Communicator& comm, int number);
 
-  Communicator comm_;  // separate, so that no other calls interfere with those of the group
+  Communicator comm_;  // separate, so that no other calls interfere with the group's calls
   std::unique_ptr<Device> device_;
   Context& context_;
   std::uint32_t channels_;
   SharedMemory memory_;
   std::unique_ptr<HostWords> words_ = nullptr;
   std::unique_ptr<Plans> plans_ = nullptr;
-  // The latest operation, of the calls or of a capture.
+  // The latest operation outside captures, or in a capture.
   struct Latest {
     void* event = nullptr;
-    std::optional<std::uint64_t> stream = {};  // id_of() it
+    std::optional<std::uint64_t> stream = {};  // from id_of()
     bool is_there = false;
-    std::uint64_t capture = 0;  // in which it was captured
+    std::uint64_t capture = 0;  // id of its capture
   };
   Latest latest_;
   Latest captured_;
@@ -153,8 +153,7 @@ DeviceState::DeviceState(Communicator& comm, const DeviceOptions& options)
       }()) {
   const InContext here(context_);
   try {
-    // All ranks learn the result of this step, so no kernel starts before this rank's memory
-    // exists.
+    // together() ends on all ranks, so no kernel starts before this rank's memory exists.
     together(comm_, [&] {
       words_ = std::make_unique<HostWords>(context_, channels_);
       plans_ = std::make_unique<Plans>(context_, common(), options.scratch_bytes);
@@ -193,20 +192,21 @@ void DeviceState::leave(int timeout_ms) {
     }
     destroy_events();
     if (watchdog_->ended()) {
-      // Kernels of other ranks may still access this memory; they have been told to stop as well.
+      // Kernels of other ranks may still access this memory. They have been told to stop as well,
+      // so give them time.
       std::this_thread::sleep_for(kUntilOthersStop);
     } else {
-      comm_.run(others_leave);  // no rank accesses this memory any more
+      comm_.run(others_leave);  // now no rank accesses this memory
       context_.unmap();
-      comm_.run(others_leave);  // nor has it mapped; only then may its owner free it
+      comm_.run(others_leave);  // now no rank maps this memory, so its owner may free it
     }
   } catch (const Error&) {
-    // A rank that does not come has stopped as well: its world has ended.
+    // If a rank does not arrive, its world has ended and its kernels have stopped.
   }
 }
 
-// Returns an id that no other stream has had, because a stream may get the handle of a destroyed
-// one; nothing if the driver does not provide ids. A capturing stream must not be asked.
+// Returns an id that is unique among all streams, unlike the handle, which the driver reuses.
+// Returns nullopt if the driver does not provide ids. REQUIRES: the stream is not capturing.
 std::optional<std::uint64_t> DeviceState::id_of(void* stream) {
   std::uint64_t id = 0;
   return cuda_driver().cuStreamGetId(stream, &id) == 0 ? std::optional(id) : std::nullopt;
@@ -233,7 +233,7 @@ void DeviceState::destroy_events() {
   }
 }
 
-// Waits until the latest operation is done, or the group has ended.
+// Waits until the latest operation has completed or the group has ended.
 void DeviceState::wait_for_latest() const {
   while (latest_.is_there && !watchdog_->ended() &&
          cuda_driver().cuEventQuery(latest_.event) == cuda::kNotReady) {
@@ -285,9 +285,10 @@ void* DeviceState::allocate(std::size_t bytes) {
 
 CallShape DeviceState::key_of(const Call& call, bool direct, bool captured) const {
   const bool by_blocks = is_v_form(call.collective);
-  // A rank without an input does not determine whether the call is in place: the other ranks do. In
-  // a reduce only the root could: there one pass reads an element before it writes it
-  // (check_call()). A single rank needs a pass that multiplies.
+  // All ranks must agree on in_place. A rank without an input cannot tell, so only collectives in
+  // which all ranks have one are in place. In a reduce, only the root could be in place, which flat
+  // supports anyway: it reads each element before writing it (check_call()). A single rank with
+  // premul_sum still needs a pass that multiplies.
   const bool alone = comm_.size() == 1 && call.reduction.op == ReduceOp::premul_sum;
   const bool in_place = cut_of(call.collective) == VectorCut::none && moves_data(call.collective) &&
                         call.collective != Collective::reduce && !alone &&
@@ -324,7 +325,7 @@ void DeviceState::run(const Call& call, void* stream) {
   const engine::Extent extent = extent_of(call, comm_.rank(), comm_.size());
   const std::uint32_t in_region = memory_.region_of(call.in, extent.input);
   const std::uint32_t out_region = memory_.region_of(call.out, extent.output);
-  const bool has_none = call.in == nullptr && call.out == nullptr;  // blocks without elements
+  const bool has_none = call.in == nullptr && call.out == nullptr;  // no block has elements
   const bool in_regions =
       (call.in == nullptr || in_region != 0) && (call.out == nullptr || out_region != 0);
   const bool direct = memory_.one_process()
@@ -349,7 +350,7 @@ void DeviceState::run(const Call& call, void* stream) {
   if (call.reduction.op == ReduceOp::premul_sum) {
     launch.signature = mix(launch.signature ^ std::bit_cast<std::uint64_t>(launch.factor));
   }
-  // A graph has its own order, and is independent of calls outside of it.
+  // The order within a graph is independent of calls outside it.
   Latest& latest = capturing == 0 ? latest_ : captured_;
   const bool is_before = latest.is_there && (capturing == 0 || latest.capture == capture);
   const auto id = capturing == 0 ? id_of(stream) : std::nullopt;

@@ -1,4 +1,4 @@
-// Collectives on device memory between threads, on a driver without a GPU.
+// Tests collectives on device memory between threads, on a driver that needs no GPU.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -50,8 +50,8 @@ TEST(DeviceGroup, OneRankMultipliesInPlace) {
   });
 }
 
-// A rank's own part is already in place. Copying it to itself would write it while others read it,
-// which ThreadSanitizer detects.
+// A rank's own part is already in place. Copying the part to itself would write memory that other
+// ranks are reading; ThreadSanitizer would detect that.
 TEST(DeviceGroup, APartInPlaceIsNotWritten) {
   run_threads(4, [](Communicator& comm) {
     constexpr std::size_t kCount = 20'000;
@@ -92,7 +92,7 @@ TEST(DeviceGroup, OperationsFollowEachOtherWithoutTheHost) {
                     .dtype = Dtype::i32};
     for (int k = 0; k < 10; ++k) {
       group.run(call,
-                (k % 2 == 0 ? one : two).handle());  // the next call's stream waits for this one
+                (k % 2 == 0 ? one : two).handle());  // the next call waits for this one
     }
     group.synchronize(one.handle());
     group.synchronize(two.handle());
@@ -209,8 +209,7 @@ TEST(DeviceGroup, CallsOfAGraphRunInTheirOrderWhateverTheirStreams) {
   });
 }
 
-// Shapes that change with each call, as numbers of tokens do, must not exhaust the memory for
-// plans.
+// Shapes that change with each call, such as token counts, must not exhaust the memory for plans.
 TEST(DeviceGroup, ManyKindsOfCallsAreForgottenAgain) {
   run_threads(2, [](Communicator& comm) {
     const OwnStream stream;

@@ -1,4 +1,4 @@
-// The kernel of one data type, UNISONO_DTYPE, with all its operations.
+// Kernels for one data type, UNISONO_DTYPE, and all its operations.
 #include <cuda_runtime.h>
 
 #include "device/block.h"

@@ -1,12 +1,13 @@
-// The kernels compiled by nvcc, in a library of their own, libunisono_cuda.so.0, which is opened
-// when the first group needs it.
+// Kernels compiled by nvcc, in a separate library, libunisono_cuda.so.0, which is opened when the
+// first group needs it.
 #pragma once
 
 #include "unisono/types.hpp"
 
 namespace unisono::device {
 
-// Returns the module of a data type, for cuModuleLoadData. bool uses that of u8. Errors: config.
+// Returns the module of a data type, for cuModuleLoadData. bool uses the module of u8. Errors:
+// config.
 const void* kernel_module(Dtype dtype);
 
 inline constexpr const char* kKernelName = "unisono_kernel";

@@ -9,7 +9,7 @@
 UNISONO_EACH_MODULE
 #undef MODULE
 
-// By the number of the Dtype; nullptr: there is none.
+// Returns the module for the number of a Dtype, or nullptr.
 extern "C" __attribute__((visibility("default"))) const void* unisono_cuda_kernels(int dtype) {
 #define MODULE(dtype)                           \
   case static_cast<int>(unisono::Dtype::dtype): \

@@ -1,5 +1,5 @@
-// Mistakes of users and failures of machines: reported on all ranks in time, with nothing left
-// behind.
+// Tests that user mistakes and machine failures are reported on all ranks in time, and that all
+// memory is freed.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -129,7 +129,7 @@ TEST(DeviceMistakes, OnlyFlatReducesInPlace) {
   });
 }
 
-// Rank 1 makes the call `other`, all other ranks `usual`.
+// Rank 1 makes the call `other`, all other ranks make the call `usual`.
 void expect_that_all_are_told(const Call& usual, const Call& other) {
   run_threads(3, [&](Communicator& comm) {
     const OwnStream stream;
@@ -212,7 +212,7 @@ TEST(DeviceMistakes, TheLimitMayBeSetLater) {
   expect_that_rank_1_does_not_come({.timeout_ms = 600'000}, 200);
 }
 
-// A third of the limit each time, and more than the limit in total.
+// Each delay is a third of the limit; their total exceeds the limit.
 TEST(DeviceMistakes, ARankThatIsLateOftenIsNotTakenForOneThatDoesNotCome) {
   constexpr int kLimitMs = 3000;
   run_threads(2, [](Communicator& comm) {
@@ -285,7 +285,7 @@ TEST(DeviceMistakes, ADeviceThatIsNotThereIsToldToAll) {
   });
 }
 
-// Every driver call fails once, on one rank only: the error is reported, and everything is freed.
+// Each driver call fails once, on one rank only. The error is reported and all memory is freed.
 TEST(DeviceMistakes, ACallOfTheDriverThatFailsLeavesNothingBehind) {
   const auto fail = driver_function<void(const char*, int)>("fake_cuda_fail");
   const auto left = driver_function<int()>("fake_cuda_left");

@@ -1,4 +1,5 @@
-// Collectives between devices whose ranks are processes, which may number the devices differently.
+// Tests collectives between devices whose ranks are processes, which may number the devices
+// differently.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,7 +14,7 @@
 namespace unisono::device {
 namespace {
 
-// The devices that a process sees, and the one that the rank uses.
+// The devices that a process sees, and the device that the rank uses.
 struct Own {
   std::string visible = {};
   int device = 0;
@@ -42,7 +43,7 @@ int peer_calls(Communicator& comm, int device, bool allocated) {
   return 0;
 }
 
-// Makes the ranks' calls, in the group's memory and in other memory.
+// Makes random calls on the group's memory and on other memory, and checks the results.
 void expect_right(const std::vector<Own>& owns, const std::string& what) {
   for (const bool allocated : {true, false}) {
     const auto codes =
@@ -81,7 +82,8 @@ TEST(DevicePeerProcesses, RandomCallsAreRightWhereProcessesHaveSeveralDevices) {
   }
 }
 
-// Checks that all ranks but one get an error that starts with that rank's number.
+// Checks that creating a group fails on all ranks with `summary`, and that ranks other than `from`
+// name `from`.
 int expect_error(Communicator& comm, const DeviceOptions& options, int from,
                  const std::string& summary) {
   const Error error = error_of([&] { const DeviceGroup group(comm, options); });
@@ -108,7 +110,7 @@ TEST(DevicePeerProcesses, ADeviceThatDoesNotReachAnotherIsToldToAll) {
   EXPECT_EQ(codes, std::vector<int>(3));
 }
 
-// Each has room for 16 blocks: all 8 processors of device 0 with 2 each.
+// Both ranks use one device: 8 processors with room for 2 blocks each, so 8 blocks per rank.
 TEST(DevicePeerProcesses, ADeviceIsTheSameByWhateverNumber) {
   const auto codes = run_processes(2, [](Communicator& comm) {
     see_devices(comm.rank() == 0 ? "0,1" : "1,0");
@@ -118,7 +120,7 @@ TEST(DevicePeerProcesses, ADeviceIsTheSameByWhateverNumber) {
   EXPECT_EQ(codes, std::vector<int>(2));
 }
 
-// Device 1 has room for 8 blocks, and its ranks do not share it.
+// Device 1 has room for 8 blocks, and one rank uses it.
 TEST(DevicePeerProcesses, TheSameNumberMayBeTwoDevices) {
   const auto codes = run_processes(2, [](Communicator& comm) {
     see_devices(comm.rank() == 0 ? "0" : "1");

@@ -1,4 +1,5 @@
-// Collectives between devices whose ranks are threads of one process, on a driver without a GPU.
+// Tests collectives between devices whose ranks are threads of one process, on a driver that needs
+// no GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ Call sum_of(void* data, std::size_t count) {
           .dtype = Dtype::i32};
 }
 
-// Also with several ranks per device, which share its processors.
+// Several ranks per device share its processors.
 TEST(DevicePeers, RandomCallsAreRight) {
   for (const int devices : {2, 3, 4}) {
     for (const int ranks : {devices, 2 * devices}) {
@@ -53,7 +54,7 @@ TEST(DevicePeers, RandomCallsAreRight) {
   }
 }
 
-// Memory that other devices cannot reach is copied aside. Ranks on one device need no copy.
+// Data in memory that other devices cannot reach is staged. Ranks on one device need no staging.
 TEST(DevicePeers, RandomCallsInMemoryOfPoolsAreRight) {
   const auto put_in_pool = driver_function<void(std::uint64_t)>("fake_cuda_put_in_pool");
   for (const int devices : {1, 3}) {
@@ -94,7 +95,7 @@ TEST(DevicePeers, AGraphIsReplayedBetweenDevices) {
     }
     group.synchronize(one.handle());
     group.run(sum_of(data, 100), one.handle());
-    group.run(sum_of(data, 100), two.handle());  // waits for the previous one
+    group.run(sum_of(data, 100), two.handle());  // waits for the previous call
     group.synchronize(two.handle());
     EXPECT_EQ(data[0], 64);
     EXPECT_EQ(data[99], 64);
@@ -142,7 +143,7 @@ TEST(DevicePeers, ACallOfTheDriverThatFailsLeavesNothingBehind) {
       EXPECT_EQ(left(), before) << name;
     }
   }
-  for (int nth = 4; nth <= 6; ++nth) {  // a device of a peer
+  for (int nth = 4; nth <= 6; ++nth) {  // calls for a peer's device
     fail(nth == 4 ? "cuDevicePrimaryCtxRetain" : "cuCtxEnablePeerAccess", nth);
     run_threads(3, [&](Communicator& comm) { make(comm, true); });
     EXPECT_EQ(left(), before) << nth;
@@ -215,7 +216,7 @@ TEST(DevicePeers, AStreamOfAnotherDeviceIsNamed) {
   });
 }
 
-// The thread may have had no context, the group's device's, or another one.
+// The thread may have no context, the group's context, or another context.
 TEST(DevicePeers, TheThreadKeepsItsContext) {
   const VisibleDevices visible(first_devices(3));
   run_threads(2, [](Communicator& comm) {

@@ -14,15 +14,16 @@ namespace unisono::device {
 namespace {
 
 constexpr std::size_t kZoneBytes = std::size_t{8} << 20;
-// A zone is full if the largest plan might not fit: 64 ranks, 64 passes of 64 sources.
+// A zone counts as full if the largest plan might not fit: 64 ranks, 64 passes with 64 sources
+// each.
 constexpr std::size_t kMostOfPlan = std::size_t{1} << 20;
-constexpr std::uint64_t kOneShotUpTo = std::uint64_t{64} << 10;  // bytes of an all_reduce
+constexpr std::uint64_t kOneShotUpTo = std::uint64_t{64} << 10;  // all_reduce bytes
 constexpr std::uint64_t kFewChannelsUpTo = std::uint64_t{64} << 10;
 constexpr std::uint64_t kSomeChannelsUpTo = std::uint64_t{1} << 20;
 constexpr std::uint32_t kFewChannels = 2;
 constexpr std::uint32_t kSomeChannels = 8;
 constexpr std::uint64_t kLine = 128;
-// More than any slice, and small enough to add to.
+// Larger than any slice; adding to it cannot overflow.
 constexpr std::uint64_t kWhole = std::uint64_t{1} << 60;
 
 [[noreturn]] void refuse_kind(const std::string& what) {
@@ -55,8 +56,8 @@ Schedule schedule_of(const CallShape& kind, const std::string& name, int ranks) 
   return schedule;
 }
 
-// An average of integers must not wrap on the way: a sum in one pass is wide, one in several passes
-// is not.
+// Refuses an average of integers whose partial sums could overflow. A sum in one pass uses wide
+// integers; a sum over several passes does not.
 void check_average(const CallShape& kind, const std::string& name, const BoundImage& image,
                    int ranks) {
   if (kind.op != ReduceOp::avg || !is_integer(kind.dtype) ||

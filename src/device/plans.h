@@ -1,4 +1,4 @@
-// The kernel's input for each kind of call, made when the kind first occurs.
+// Caches the kernel's input for each kind of call, built when the kind first occurs.
 #pragma once
 
 #include <compare>
@@ -13,7 +13,7 @@
 
 namespace unisono::device {
 
-// The key of a kind of call. The sizes of a v-form come with each call.
+// Key of a kind of call. A v-form's sizes are not part of the key; each call supplies them.
 struct CallShape {
   Collective collective = Collective::barrier;
   Dtype dtype = Dtype::u8;
@@ -21,20 +21,21 @@ struct CallShape {
   std::size_t count = 0;
   int root = 0;
   bool in_place = false;
-  bool direct = true;     // all ranks reach the buffers of all
-  bool captured = false;  // in a graph, which keeps it for ever
+  bool direct = true;     // every rank reaches all buffers
+  bool captured = false;  // used by a graph, so the plan is never dropped
   std::string algorithm = {};
   friend auto operator<=>(const CallShape&, const CallShape&) = default;
 };
 
 class Plans {
  public:
-  // `common`: the fields shared by all launches of the group, with the most channels.
+  // `common`: fields shared by all launches of the group, with the maximum number of channels.
   Plans(Context& context, const Launch& common, std::size_t scratch_bytes);
 
-  // Returns a plan without buffers and sizes of blocks. Errors: usage, resource.
+  // Returns a plan without buffers and block sizes, or nullptr. Errors: usage, resource.
   const Launch* find(const CallShape& kind) const;
-  // REQUIRES: find() has none. May drop other plans; if is_full(), those must not run any more.
+  // Builds a plan. May drop other plans. REQUIRES: find() returns nullptr; if is_full(), no dropped
+  // plan is running.
   const Launch& add(const CallShape& kind);
   bool is_full() const;
 

@@ -1,4 +1,4 @@
-// Collectives on device memory between processes, which map each other's memory.
+// Tests collectives on device memory between processes, which map each other's memory.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -13,7 +13,7 @@
 namespace unisono::device {
 namespace {
 
-// In memory from allocate(), and in other memory, which is copied aside.
+// Uses memory from allocate(), or other memory, which is staged.
 int random_calls(Communicator& comm, bool allocated) {
   constexpr std::size_t kBytes = std::size_t{4} << 20;
   const OwnStream stream;
@@ -50,11 +50,12 @@ TEST(DeviceProcesses, RandomCallsInOtherMemoryAreRight) {
   }
 }
 
-// Returns true if every driver call that fails once, on rank 1 only, is an error on all ranks.
+// Makes each driver call fail once, on rank 1 only. Returns 0 if every failure is an error on all
+// ranks.
 int failing_calls(Communicator& comm) {
   struct Failing {
     const char* name;
-    int most;  // how many of these calls a group makes, with an allocation
+    int most;  // number of these calls for one group and one allocation
   };
   const auto fail = driver_function<void(const char*, int)>("fake_cuda_fail");
   const auto left = driver_function<int()>("fake_cuda_left");
@@ -106,7 +107,7 @@ TEST(DeviceProcesses, AProcessThatIsKilledIsNamed) {
     group.run(call, nullptr);
     group.synchronize(nullptr);
     try {
-      comm.barrier();  // rank 2 may be dead before the others leave it
+      comm.barrier();  // rank 2 may die before the others leave it
       if (comm.rank() == 2) {
         ::raise(SIGKILL);
       }

@@ -1,4 +1,4 @@
-// The location of a call's buffers and stream.
+// Locates and checks a call's buffers and stream.
 #pragma once
 
 namespace unisono::device {
@@ -8,19 +8,19 @@ class Context;
 // The location of a buffer.
 struct Residence {
   bool on_device = true;
-  int device = 0;  // by the numbering of this process
-  // Other devices can access memory from cudaMalloc, but not pool or mapped memory, unless its
-  // owner permits it.
+  int device = 0;  // number in this process
+  // Other devices can access memory from cudaMalloc. They can access pool memory or mapped memory
+  // only if its owner permits it.
   bool for_peers = true;
 };
 
-// `own`: returned for memory on all devices, and for memory on none.
+// Returns the location of `data`. Null and managed memory count as located on device `own`.
 Residence residence_of(const void* data, int own);
 
-// A kernel that uses memory which its device cannot reach destroys the process's whole context
-// there, so this checks first. Errors: usage.
+// Checks buffers before a launch, because a kernel that accesses unreachable memory destroys the
+// process's context on that device. Errors: usage.
 void check_buffers(const Residence& in, const Residence& out, const Context& context, int rank);
-// Checks for the reasons why the driver would refuse a launch without saying why. Errors: usage.
+// Checks for problems that make the driver refuse a launch without an explanation. Errors: usage.
 void check_stream(void* stream, const Context& context, int rank);
 
 }  // namespace unisono::device

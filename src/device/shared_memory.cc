@@ -67,7 +67,8 @@ SharedMemory::SharedMemory(Communicator& comm, Context& context, std::uint32_t c
   });
 }
 
-// Returns the handle by which other processes reach it, if there are any.
+// Returns the handle through which other processes reach the memory; empty if all ranks are in one
+// process.
 IpcHandle SharedMemory::handle_of(std::uint64_t base) const {
   IpcHandle handle = {};
   if (!one_process_) {
@@ -86,7 +87,8 @@ std::uint64_t SharedMemory::place_here(std::size_t rank, std::uint64_t base,
   return place;
 }
 
-// Runs `step`, which makes the memory of `rank` accessible; on failure names both devices.
+// Runs `step`, which makes the memory of `rank` accessible. On failure, the error names both
+// devices.
 template <class Step>
 void SharedMemory::reach(std::size_t rank, const Step& step) const {
   try {

@@ -1,4 +1,4 @@
-// Runs the kernel's source on a CPU: one thread for each block, with signals that arrive late and
+// Runs the kernel's source on a CPU, with one thread per block, and signals that arrive late and
 // out of order.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace unisono::device {
 
-// Called with each operand of a kernel before the kernel uses it.
+// Called with each operand before the kernel uses it.
 using Uses = std::function<void(const void*)>;
 
 class DelayedBlock {
@@ -31,7 +31,7 @@ class DelayedBlock {
   std::uint32_t block() const { return block_; }
   BlockMemory& shared() { return shared_; }
   void sync() {}
-  // A pass has its pointers when it asks whether any thread is to stop.
+  // When a pass calls any(), its pointers are complete, so they are checked here.
   bool any(bool flag) {
     for (const auto& pointers : shared_.pointers) {
       for (const unsigned char* const pointer : pointers) {
@@ -77,7 +77,7 @@ class DelayedBlock {
  private:
   static constexpr int kLooks = 64;
 
-  // The signals of one word keep their order: each raises it.
+  // Signals to the same word keep their order, because each one increases the word.
   void deliver_one() {
     if (late_.empty()) {
       return;
@@ -105,7 +105,7 @@ class DelayedBlock {
   std::vector<std::pair<std::uint64_t*, std::uint64_t>> late_ = {};
 };
 
-// Runs all blocks of a launch to their end.
+// Runs all blocks of a launch to completion.
 inline void run_on_cpu(const Launch& launch, Dtype dtype, std::uint64_t seed,
                        const Uses& uses = {}) {
   std::vector<std::thread> threads;

@@ -1,6 +1,6 @@
-// A CUDA driver without a GPU, for tests: host memory that other processes can map, streams that
-// are threads, and kernels that run on the CPU. It implements the functions that unisono calls, and
-// graphs.
+// A CUDA driver for tests, which needs no GPU. Device memory is host memory that other processes
+// can map, streams are threads, and kernels run on the CPU. It implements graphs and the functions
+// that unisono calls.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -44,7 +44,7 @@ struct Driver {
   std::atomic<std::uint64_t> launches = 0;
   std::atomic<int> contexts = 0;
   std::map<const fake::Context*, Stream*> legacy = {};
-  std::vector<Stream**> free_handles = {};  // of destroyed streams
+  std::vector<Stream**> free_handles = {};  // handles of destroyed streams
 };
 
 Driver& driver() {
@@ -65,13 +65,13 @@ Stream& stream_of(void* stream) {
   return *legacy;
 }
 
-// A module, and its only function.
+// A module with its only function.
 struct Kernel {
   const fake::Context& context;
   Dtype dtype;
 };
 
-// The buffers of other ranks are known only in the middle of a kernel.
+// Checks each operand while the kernel runs, because other ranks' buffers are not known earlier.
 void run_kernel(const fake::Context& context, const Launch& launch, Dtype dtype) {
   const auto uses = [&context](const void* data, const char* what) {
     memory().check_use(context, data, what);
@@ -87,7 +87,7 @@ void run_kernel(const fake::Context& context, const Launch& launch, Dtype dtype)
              [&uses](const void* data) { uses(data, "an operand"); });
 }
 
-// Returns true if this call is the one that should fail.
+// Returns true if this call should fail.
 bool fails(const char* name) {
   const std::lock_guard lock(driver().mutex);
   return driver().failing == name && --driver().failing_after == 0;
@@ -95,8 +95,8 @@ bool fails(const char* name) {
 
 }  // namespace
 
-// The tests' control functions: make the n-th call of a function from now fail; list memory that
-// was not freed; declare memory as a pool's.
+// Control functions for tests: make the n-th call of a function from now fail, list memory that was
+// not freed, declare memory as pool memory.
 FAKE void fake_cuda_fail(const char* name, int nth) {
   const std::lock_guard lock(driver().mutex);
   driver().failing = name;
@@ -121,7 +121,7 @@ FAKE int cuDeviceGet(int* device, int number) {
   *device = number;
   return fake::primary_context(number) != nullptr && !fails("cuDeviceGet") ? 0 : 101;
 }
-// Device 0 has 8 processors, and each further device half of the previous one.
+// Device 0 has 8 processors; each further device has half as many as the previous one.
 FAKE int cuDeviceGetAttribute(int* value, int which, int device) {
   *value = which == kProcessors ? 8 >> fake::primary_context(device)->device : 8;
   return fails("cuDeviceGetAttribute") ? kInvalidValue : 0;
@@ -238,7 +238,7 @@ FAKE int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t by
     return kInvalidValue;
   }
   if (const int error = captures().unsafe()) {
-    return error;  // the host's memory may be one that it waits for
+    return error;  // with pageable host memory, this call may wait
   }
   stream_of(stream).add([=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
   return 0;
@@ -291,7 +291,7 @@ FAKE int cuStreamGetCtx(void* stream, void** context) {
   *context = &stream_of(stream).context();
   return 0;
 }
-// Returns at once: the stream's pending work is completed. The next stream gets its handle.
+// Returns at once; pending work still completes. The next stream gets this handle.
 FAKE int cuStreamDestroy_v2(void* stream) {
   auto* const handle = static_cast<Stream**>(stream);
   std::thread([destroyed = *handle] { delete destroyed; }).detach();

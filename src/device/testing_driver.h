@@ -30,14 +30,14 @@ Function* driver_function(const char* name) {
 
 inline constexpr int kOfThread = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
-// From now on this process sees these devices, some of which cannot reach others: see
-// testing_memory.h. REQUIRES: no thread uses the driver meanwhile.
+// Sets the devices that this process sees from now on, and the pairs that cannot reach each other
+// (testing_memory.h). REQUIRES: no other thread is using the driver.
 inline void see_devices(const std::string& devices, const std::string& apart = "") {
   ::setenv("FAKE_CUDA_DEVICES", devices.c_str(), 1);
   ::setenv("FAKE_CUDA_APART", apart.c_str(), 1);
 }
 
-// Makes devices visible while it lives.
+// Makes devices visible during the object's lifetime.
 class VisibleDevices {
  public:
   explicit VisibleDevices(const std::string& devices, const std::string& apart = "") {
@@ -57,7 +57,7 @@ inline void* current_context() {
   return context;
 }
 
-// Makes the device's context current in the thread, as programs with CUDA's runtime do.
+// Makes the device's context current in the thread, as programs that use CUDA's runtime do.
 class OnDevice {
  public:
   explicit OnDevice(int number) : before_(current_context()) {
@@ -91,7 +91,7 @@ class OwnStream {
   void* stream_ = nullptr;
 };
 
-// Device memory, which this driver keeps on the host.
+// Device memory, which this driver allocates on the host.
 class Buffer {
  public:
   explicit Buffer(std::size_t bytes) {
@@ -117,7 +117,7 @@ Error error_of(const Body& body) {
   return Error(ErrorCode::internal, "nothing was thrown");
 }
 
-// Copies bytes into device memory and back. The driver without a GPU has it on the host.
+// Copies bytes to and from device memory. In the test driver, device memory is host memory.
 struct DeviceCopies {
   std::function<void(unsigned char* to, const unsigned char* from, std::size_t bytes)> write =
       [](unsigned char* to, const unsigned char* from, std::size_t bytes) {
@@ -126,7 +126,7 @@ struct DeviceCopies {
   std::function<void(unsigned char* to, const unsigned char* from, std::size_t bytes)> read = write;
 };
 
-// Makes a rank's call of a trial. Returns what is wrong with the result; "": nothing.
+// Makes a rank's call of a trial. Returns an error text, or "" if the result is right.
 inline std::string run_trial(DeviceGroup& group, Communicator& comm, const Trial& trial,
                              unsigned char* in, unsigned char* out, void* stream,
                              bool may_have_none = true, const DeviceCopies& copies = {}) {
@@ -146,8 +146,7 @@ inline std::string run_trial(DeviceGroup& group, Communicator& comm, const Trial
   if (!input.empty()) {
     copies.write(from, input.data(), input.size());
   }
-  // A buffer without elements may be null; in a reduce each rank may choose to be in place. A rank
-  // without memory has no kind of memory.
+  // A buffer without elements may be null. In a reduce, each rank may choose to be in place.
   const bool is_free = may_have_none && !trial.part_in_place &&
                        (!trial.in_place || trial.collective == Collective::reduce);
   if (input.empty() && is_free) {
@@ -158,7 +157,7 @@ inline std::string run_trial(DeviceGroup& group, Communicator& comm, const Trial
   }
   group.run(call, stream);
   group.synchronize(stream);
-  comm.barrier();  // no kernel waits for another rank any more: CUDA may hold back copies meanwhile
+  comm.barrier();  // all kernels have ended: CUDA may hold back copies while a kernel waits
   Bytes got(output_bytes(trial, comm.rank()));
   if (!got.empty()) {
     copies.read(got.data(), static_cast<const unsigned char*>(call.out), got.size());

@@ -1,4 +1,4 @@
-// Devices of the fake driver, which needs no GPU. Device memory is host memory with access rights.
+// Devices of the test driver, which needs no GPU. Device memory is host memory with access rights.
 //
 // FAKE_CUDA_DEVICES lists the machine's devices that a process sees. As with CUDA_VISIBLE_DEVICES,
 // "2,0" makes the machine's device 2 the process's device 0. FAKE_CUDA_APART lists pairs of
@@ -27,7 +27,7 @@ inline constexpr int kPeerAccessUnsupported = 217;
 inline constexpr int kPeerAccessAlreadyEnabled = 704;
 inline constexpr int kTooManyPeers = 711;
 
-// By their numbers in the machine.
+// Returns the machine's device numbers.
 std::vector<int> visible_devices();
 
 // The primary context of a device.
@@ -37,11 +37,11 @@ struct Context {
   std::set<int> peers = {};  // devices whose memory it has requested
 };
 
-// By the process's number of the device; nullptr: there is none.
+// Returns the context for a device number in this process, or nullptr.
 Context* primary_context(int number);
-// The calling thread's context; nullptr: none.
+// Returns the calling thread's context, or nullptr.
 Context* current_context();
-// The context that the thread has set.
+// Refers to the context that the thread has set.
 Context*& set_context();
 
 class Memory {
@@ -52,16 +52,15 @@ class Memory {
   int allocate(const Context& context, std::size_t bytes, std::uint64_t* place);
   int handle_of(std::uint64_t place, IpcHandle* handle);
   int open(const Context& context, const IpcHandle& handle, std::uint64_t* place);
-  // A real driver first waits for all kernels of the device. Here the memory is kept until then,
-  // and the caller continues: a rank that frees while another rank's kernel waits for it would
-  // deadlock.
+  // Frees memory once all kernels have ended, and returns at once. A real driver waits for the
+  // device's kernels, which would deadlock if another rank's kernel waits for this rank.
   int give_back(std::uint64_t place);
-  // From now on it behaves as pool memory: only its own device can reach it.
+  // Turns memory into pool memory, which only its own device can reach.
   void put_in_pool(std::uint64_t place);
-  // Returns the machine's number of its device; -1: it is not device memory.
+  // Returns the machine's number of the memory's device, or -1 if it is not device memory.
   int device_of(std::uint64_t place);
   bool is_in_pool(std::uint64_t place);
-  // Ends the process if a kernel of `context` must not use it. Host memory is not checked.
+  // Ends the process if a kernel of `context` must not use the memory. Does not check host memory.
   void check_use(const Context& context, const void* data, const char* what);
   int size();
 
@@ -73,7 +72,7 @@ class Memory {
     std::size_t bytes = 0;
     int file = -1;
     int device = 0;
-    const Context* opened_by = nullptr;  // memory of another process
+    const Context* opened_by = nullptr;  // set for another process's memory
     bool in_pool = false;
   };
   static bool may_use(const Context& context, const Mapping& mapping);
@@ -83,8 +82,8 @@ class Memory {
 
   std::mutex mutex_ = {};
   std::map<std::uint64_t, Mapping> mappings_ = {};
-  std::map<std::uint64_t, Mapping> freed_ = {};  // until the work that may access it is done
-  std::atomic<int> undone_ = 0;                  // pieces of work of all streams
+  std::map<std::uint64_t, Mapping> freed_ = {};  // kept until work that may access it is done
+  std::atomic<int> undone_ = 0;                  // pending work items of all streams
 };
 
 Memory& memory();

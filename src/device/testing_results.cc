@@ -24,7 +24,8 @@ std::size_t ranks_of(const Trial& trial) {
   return trial.inputs.size();
 }
 
-// Returns the number of elements from one rank to another, if the vector is cut by ranks.
+// Returns the number of elements from one rank to another. REQUIRES: the vector is divided by
+// ranks.
 std::size_t block(const Trial& trial, std::size_t from, std::size_t to) {
   return is_v_form(trial.collective) ? trial.blocks[from][to] : trial.count;
 }
@@ -45,7 +46,7 @@ Counts received(const Trial& trial, std::size_t to) {
   return counts;
 }
 
-// Returns the reduction of `count` elements of each input, from element `at` on.
+// Returns the reduction of `count` elements of each input, starting at element `at`.
 Bytes reduce(const Trial& trial, std::size_t at, std::size_t count) {
   const Dtype dtype = trial.dtype;
   const Reduction& reduction = trial.reduction;

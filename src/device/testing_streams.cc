@@ -14,7 +14,7 @@ void join(std::vector<std::size_t>& after, const std::vector<std::size_t>& other
   after.insert(after.end(), others.begin(), others.end());
 }
 
-// Returns true if everything in a capture precedes the end of its first stream.
+// Returns true if all work in a capture precedes the end of its first stream.
 bool is_joined(const Capture& capture, const Stream& first) {
   const auto& pieces = capture.graph->pieces;
   std::vector<bool> before(pieces.size());

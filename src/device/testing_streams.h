@@ -1,6 +1,6 @@
-// Streams, events and graphs of the driver without a GPU. Streams are threads. Captured work
-// becomes a graph, whose branches run concurrently and wait for each other where the streams did. A
-// forbidden call during a capture ends the capture, as on a GPU.
+// Streams, events and graphs of the test driver. Streams are threads. Captured work becomes a
+// graph, whose branches run concurrently and wait for each other where the streams did. As on a
+// GPU, a forbidden call during a capture ends the capture.
 #pragma once
 
 #include <atomic>
@@ -50,14 +50,14 @@ struct Capture {
   std::thread::id thread = std::this_thread::get_id();
   bool failed = false;
   std::shared_ptr<Graph> graph = std::make_shared<Graph>();
-  std::map<const Stream*, std::vector<std::size_t>> streams = {};  // what precedes its next work
+  std::map<const Stream*, std::vector<std::size_t>> streams = {};  // predecessors of the next work
 };
 
 struct Event {
   const Context* context = nullptr;
   std::atomic<std::uint64_t> recorded = 0;
   std::atomic<std::uint64_t> done = 0;
-  std::weak_ptr<Capture> capture = {};  // the capture that recorded it last
+  std::weak_ptr<Capture> capture = {};  // the last capture that recorded this event
   bool is_captured = false;
   std::vector<std::size_t> after = {};
 };
@@ -67,17 +67,17 @@ class Captures {
  public:
   int begin(const Stream& stream, int mode);
   int end(const Stream& stream, std::shared_ptr<Graph>* graph);
-  // Returns false if the stream is not capturing.
+  // Adds work to the stream's capture. Returns false if the stream is not capturing.
   bool take(const Stream& stream, const Work& work);
-  // Returns 0 if it is not capturing.
+  // Returns the id of the stream's capture, or 0.
   std::uint64_t id_of(const Stream& stream);
-  // Returns true if the event or the wait became part of a capture. Also updates captures that it
-  // affects.
+  // Return true if the event or the wait became part of a capture. Update the captures affected.
   bool record(const Stream& stream, Event& event);
   bool wait(const Stream& stream, const Event& event, int* error);
   int query(const Event& event);
   int query(const Stream& stream);
-  // For calls that might wait, or make others wait, which a thread may make only in relaxed mode.
+  // Checks a call that might block, or make others block; a thread may make it only in relaxed mode
+  // during captures.
   int unsafe();
 
  private:
@@ -93,7 +93,7 @@ Captures& captures();
 // The thread's mode (cuThreadExchangeStreamCaptureMode).
 int& capture_mode();
 
-// Work in the order of its submission.
+// Runs work in submission order.
 class Stream {
  public:
   explicit Stream(Context& context) : context_(context), thread_([this] { loop(); }) {}
@@ -101,7 +101,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   ~Stream();
   Context& context() const { return context_; }
-  // Unique: no other stream has had it.
+  // Returns an id that is unique among all streams.
   std::uint64_t id() const { return id_; }
   void add(Work work);
   bool is_done();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
 constexpr unsigned kPortableMapped = 3;      // CU_MEMHOSTALLOC_...
-constexpr std::size_t kBeforeStatus = 4096;  // the stop word has a page of its own
+constexpr std::size_t kBeforeStatus = 4096;  // the stop word has a separate page
 
 std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -60,7 +60,7 @@ Watchdog::~Watchdog() {
 
 std::optional<Error> Watchdog::ended() const {
   const std::lock_guard lock(mutex_);
-  // Kernels that detect a different call end by themselves, perhaps before the next check.
+  // Kernels that detect a different call end on their own, perhaps before the next check.
   return ended_ ? ended_ : mismatch();
 }
 

@@ -1,5 +1,5 @@
-// Detects the events that end a group, which kernels cannot: ranks that have died, stopped, are
-// late, or make a different call. Then it tells this rank's kernels to stop.
+// Detects ranks that have died, stopped, are late, or make a different call, which kernels cannot
+// detect. Then ends the group and stops this rank's kernels.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace unisono::device {
 
 class Context;
 
-// The words that kernels and their host exchange, in host memory.
+// Words in host memory through which kernels and their host communicate.
 class HostWords {
  public:
   HostWords(const Context& context, std::uint32_t channels);
@@ -41,13 +41,13 @@ class HostWords {
 
 class Watchdog {
  public:
-  // limit_ms: limit of the wait for a rank; 0: none.
+  // limit_ms: how long to wait for a rank; 0: no limit.
   Watchdog(Communicator& comm, const HostWords& words, std::uint32_t channels, int limit_ms);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog();
 
-  // Returns the error that has ended the group. Any thread.
+  // Returns the error that has ended the group, if any. May be called by any thread.
   std::optional<Error> ended() const;
   void set_limit(int limit_ms) noexcept { limit_ms_ = limit_ms; }
 
@@ -62,7 +62,7 @@ class Watchdog {
   const HostWords& words_;
   std::uint32_t channels_;
   std::atomic<int> limit_ms_;
-  std::uint32_t late_ = 0;  // what is waited for: a late_word()
+  std::uint32_t late_ = 0;  // late_word() of the current wait
   std::int64_t late_since_ = 0;
 
   mutable std::mutex mutex_ = {};  // guards the members below

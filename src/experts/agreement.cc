@@ -30,7 +30,7 @@ std::string rank_text(std::size_t rank) {
               {.peer = static_cast<int>(rank)});
 }
 
-// Collective: `options` is nullptr on a rank that is not making an exchange.
+// Collective. `options` is nullptr on a rank that is not creating an exchange.
 [[noreturn]] void throw_options_difference(Communicator& comm, const ExpertExchangeOptions* options,
                                            std::size_t rank) {
   const auto numbers = options == nullptr ? std::vector<std::int64_t>() : numbers_of(*options);
@@ -125,8 +125,8 @@ void agree(Communicator& comm, const Mistake& mine, const char* call) {
 
 namespace {
 
-// A call header in one cache line, which is exchanged fastest: the first payload's memory, and a
-// hash of everything that must be the same on all ranks.
+// A call header that fits into one cache line, for a fast exchange. It has the first payload's
+// memory, and a hash of everything that must be equal on all ranks.
 struct CompactHeader {
   std::uint64_t same = 0;
   std::uint64_t own_and_wrong = 0;  // lowest bit: is_wrong
@@ -135,7 +135,7 @@ struct CompactHeader {
 };
 static_assert(sizeof(CompactHeader) <= 48);
 
-// The memory of the other payloads.
+// Memory of the other payloads.
 struct Others {
   std::uint64_t named[kMaxPayloads - 1] = {};
   SharedPlace names[kMaxPayloads - 1] = {};

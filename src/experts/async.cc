@@ -98,11 +98,12 @@ Request AsyncCalls::post(std::string label, Work work) {
                       .work = std::move(work),
                       .unnamed = std::move(unnamed)});
   }
-  changed_.notify_all();  // nothing fails from here on
+  changed_.notify_all();  // nothing can fail from here on
   return detail::Handles::request(std::shared_ptr<RequestState>(std::move(both), request.get()));
 }
 
-// Other exceptions than Error reach only this rank, and the peers wait for it.
+// An exception other than Error reaches only this rank while peers wait for it, so abort the
+// communicator.
 std::unique_ptr<Error> AsyncCalls::make(Posted& posted) noexcept {
   try {
     try {
@@ -121,7 +122,7 @@ std::unique_ptr<Error> AsyncCalls::make(Posted& posted) noexcept {
   } catch (...) {
     try {
       comm_.abort(posted.unnamed->message());
-    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for that either; the caller hears it
+    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory; the caller gets the error
     }
     return std::move(posted.unnamed);
   }

@@ -1,5 +1,5 @@
-// The asynchronous calls of an exchange: a thread makes them one after the other. They have a
-// communicator and memory of their own, so they never interfere with the caller's other calls.
+// Runs the asynchronous calls of an exchange, one after the other, in a thread. They use a separate
+// communicator and separate memory, so they never interfere with the caller's other calls.
 #pragma once
 
 #include <condition_variable>
@@ -23,19 +23,19 @@ class AsyncCalls final : public detail::RequestDriver,
   using RequestState = detail::RequestState;
   using Work = std::function<void(detail::ExpertExchangeState&)>;
 
-  // Collective. `of` makes the routings.
+  // Collective. `of` is the exchange that creates the routings.
   explicit AsyncCalls(const detail::ExpertExchangeState& of);
   AsyncCalls(const AsyncCalls&) = delete;
   AsyncCalls& operator=(const AsyncCalls&) = delete;
-  ~AsyncCalls() = default;  // after close()
+  ~AsyncCalls() = default;  // REQUIRES: close()
 
-  // `label` labels the calls that the work makes.
+  // Queues `work`, whose calls get `label`.
   Request post(std::string label, Work work);
-  // Errors: usage, in the child of a fork.
+  // Errors: usage, in a forked child.
   void check_process() const;
-  // Waits until all calls have been made and returns true. Returns false in the child of a fork,
-  // where no thread makes them and this object must not be destroyed. Ends the process if it is
-  // called in a function of on_done().
+  // Waits until all calls have completed and returns true. In a forked child, which has no thread
+  // for the calls, returns false; this object must then not be destroyed. Ends the process if an
+  // on_done() callback calls it.
   bool close();
 
   void wait(RequestState& request, int timeout_ms) override;
@@ -48,7 +48,7 @@ class AsyncCalls final : public detail::RequestDriver,
     std::shared_ptr<RequestState> request;  // shared with the caller
     std::string label;
     Work work;
-    std::unique_ptr<Error> unnamed;  // the error, if there is no memory for an Error
+    std::unique_ptr<Error> unnamed;  // used if there is no memory for another Error
   };
   void run();
   std::unique_ptr<Error> make(Posted& posted) noexcept;
@@ -63,9 +63,9 @@ class AsyncCalls final : public detail::RequestDriver,
   std::thread thread_;
 };
 
-// Starts `work`, with this routing, as the next call. The call gets the caller's label, followed by
-// the routing's load. The first call of an exchange is collective, and fails on all ranks if one of
-// them makes another call or has no thread.
+// Starts `work` with this routing as the next call. The call's label is the caller's label followed
+// by the routing's load. The exchange's first asynchronous call is collective: it fails on all
+// ranks if a rank makes a different call or cannot start a thread.
 Request start_async(detail::ExpertExchangeState& state, const detail::RoutingState* routing,
                     AsyncCalls::Work work);
 

@@ -1,5 +1,5 @@
-// Dispatch and combine as requests: results, mistakes and deaths. testing_checks.h tries random
-// shapes in this form too.
+// Tests asynchronous dispatch and combine: results, mistakes and killed ranks. testing_checks.h
+// tests random shapes asynchronously as well.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -22,7 +22,7 @@
 namespace unisono {
 namespace {
 
-// Two tokens per rank; every expert returns a row unchanged.
+// A call with two tokens per rank; every expert returns its rows unchanged.
 struct Call {
   Call(ExpertExchange& exchange, int rank, float first)
       : routing(route(exchange, rank)), tokens({first, first + 1}), rows(routing.rows()), out(2) {}
@@ -165,7 +165,7 @@ TEST(ExpertAsync, ARankWithoutAThreadIsToldToAll) {
     Call call(exchange, rank, 1.0F);
     pthread_attr_t usual;
     ::pthread_getattr_default_np(&usual);
-    if (rank == 1) {  // a stack larger than any address space
+    if (rank == 1) {  // a stack larger than any address space, so that no thread starts
       pthread_attr_t large = usual;
       ::pthread_attr_setstacksize(&large, std::size_t{1} << 50);
       ::pthread_setattr_default_np(&large);
@@ -185,7 +185,7 @@ TEST(ExpertAsync, ARankWithoutAThreadIsToldToAll) {
   }
 }
 
-// Returns the pending calls' errors in the child of rank 0.
+// Checks the pending calls' errors in a forked child of rank 0. Returns its exit code.
 int in_child(std::optional<ExpertExchange>& exchange, Call& call, Request& first, Request& second) {
   const auto refused = [](const auto& use) {
     return text_of(use).find("is a fork of") != std::string::npos;
@@ -250,7 +250,7 @@ TEST(ExpertAsync, WhatIsNoExceptionOfTheStandardEndsTheWorld) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
     detail::ExpertExchangeState state(comm, {.experts = 4});
     state.meet();
-    const std::string text = text_of([&] {  // the start too: rank 0 may be far ahead
+    const std::string text = text_of([&] {  // starting may fail too: rank 0 may be ahead
       experts::start_async(state, nullptr, [&](detail::ExpertExchangeState& own) {
         if (comm.rank() == 0) {
           throw 7;
@@ -265,7 +265,7 @@ TEST(ExpertAsync, WhatIsNoExceptionOfTheStandardEndsTheWorld) {
   });
 }
 
-// Rank 1 begins after rank 0 has announced the call.
+// Rank 1 starts after rank 0 has announced the call.
 void end_the_exchange_in_its_thread(Communicator& comm) {
   auto exchange =
       std::make_unique<ExpertExchange>(comm, ExpertExchangeOptions{.experts = 4, .k = 2});
@@ -294,7 +294,7 @@ TEST(ExpertAsync, ARankThatDiesIsNamed) {
     Communicator comm = Communicator::connect(comm::testing::options_for(rank, 3, job));
     ExpertExchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, rank, 1.0F);
-    try {  // the others may still be in their dispatch when rank 2 has finished its own
+    try {  // others may still be in dispatch when rank 2 has finished
       exchange.dispatch_async(call.routing, {call.payload()}).wait();
       if (rank == 2) {
         ::raise(SIGKILL);
@@ -309,7 +309,7 @@ TEST(ExpertAsync, ARankThatDiesIsNamed) {
   EXPECT_EQ(said[1], "");
 }
 
-// Rank 0 waits for the others, which do not come.
+// Rank 0 waits for rank 1, which makes no call.
 TEST(ExpertAsync, ALimitOfItsOwnEndsTheWait) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
     ExpertExchange exchange(comm, {.experts = 4, .k = 2});

@@ -55,7 +55,7 @@ void check(std::span<const double> loads, const BalanceOptions& options, int phy
   }
 }
 
-// Returns 0 to n - 1, the heaviest first.
+// Returns 0 to n - 1, ordered by descending weight.
 std::vector<int> by_weight(std::span<const double> weights) {
   std::vector<int> order(weights.size());
   std::iota(order.begin(), order.end(), 0);
@@ -64,14 +64,14 @@ std::vector<int> by_weight(std::span<const double> weights) {
   return order;
 }
 
-// A physical expert, and its share of the expert's load.
+// A physical expert with its share of the expert's load.
 struct Share {
   int expert = 0;
   double load = 0;
 };
 
-// Makes one physical expert for each expert, and gives the remaining physical experts to the
-// experts with the most load per physical expert; at most `most` for each.
+// Creates one physical expert per expert. Then gives the remaining physical experts, one by one, to
+// the expert with the greatest load per physical expert; each expert gets at most `most`.
 std::vector<Share> replicate(std::span<const int> experts, std::span<const double> loads,
                              int physical_experts, int most) {
   std::vector<int> copies(experts.size(), 1);
@@ -113,8 +113,9 @@ struct Bin {
   }
 };
 
-// All bins with room hold the share's expert, so a bin without it swaps a share. There always is
-// one, because an expert has no more shares than there are bins.
+// Places a share when all bins with room already hold its expert: a bin without the expert takes
+// the share and passes another share to a bin with room. Such a bin exists because an expert has at
+// most one share per bin.
 void squeeze_in(const Share& share, std::vector<Bin>& bins, std::size_t size) {
   for (Bin& full : bins) {
     if (full.holds(share.expert)) {
@@ -133,8 +134,8 @@ void squeeze_in(const Share& share, std::vector<Bin>& bins, std::size_t size) {
   }
 }
 
-// Puts each share, the heaviest first, into the least loaded bin that has room and does not hold
-// its expert.
+// Puts each share, heaviest first, into the least loaded bin that has room and does not hold its
+// expert.
 std::vector<Bin> pack(std::span<const Share> shares, int bin_count) {
   std::vector<double> weights;
   for (const Share& share : shares) {
@@ -160,8 +161,8 @@ std::vector<Bin> pack(std::span<const Share> shares, int bin_count) {
   return bins;
 }
 
-// Swaps one share of the fullest bin for a lighter one of another bin: the swap that evens out the
-// two most. Returns false if none helps.
+// Swaps a share of the fullest bin with a lighter share of another bin, choosing the swap that
+// balances the two bins best. Returns false if no swap helps.
 bool exchange_shares(std::vector<Bin>& bins) {
   const auto fullest = std::max_element(bins.begin(), bins.end(),
                                         [](const Bin& a, const Bin& b) { return a.load < b.load; });
@@ -193,7 +194,7 @@ bool exchange_shares(std::vector<Bin>& bins) {
   return true;
 }
 
-// Measures unevenness: the greatest load first, then the sum of the squares.
+// Measures imbalance: compares the greatest loads first, then the sums of squares.
 struct Unevenness {
   double greatest = 0;
   double squares = 0;
@@ -214,8 +215,8 @@ Unevenness unevenness(std::span<const double> loads) {
   return result;
 }
 
-// Gives one physical expert of an expert with replicas to another expert: the change that evens out
-// the bins most. Returns false if none helps.
+// Gives one physical expert of a replicated expert to another expert, choosing the change that
+// balances the bins best. Returns false if no change helps.
 bool exchange_replicas(std::vector<Bin>& bins, std::span<const double> loads) {
   std::vector<std::vector<std::size_t>> bins_of(loads.size());
   std::vector<double> now;
@@ -276,7 +277,8 @@ bool exchange_replicas(std::vector<Bin>& bins, std::span<const double> loads) {
   return true;
 }
 
-// Each swap makes the bins more even, so this terminates; the bound is for large problems.
+// Each swap balances the bins better, so the loop terminates; the bound limits the time for large
+// problems.
 void even_out(std::vector<Bin>& bins, std::span<const double> loads) {
   const std::size_t most = 64 * bins.size();
   for (std::size_t i = 0; i < most; ++i) {
@@ -286,7 +288,7 @@ void even_out(std::vector<Bin>& bins, std::span<const double> loads) {
   }
 }
 
-// Returns the experts of each host: whole groups, in the order in which they were placed.
+// Returns the experts of each host: whole groups, in placement order.
 std::vector<std::vector<int>> experts_of_hosts(std::span<const double> loads,
                                                const BalanceOptions& options) {
   const int each = static_cast<int>(loads.size()) / options.groups;

@@ -1,4 +1,4 @@
-// Placements compared with EPLB's published examples and a plain greedy method.
+// Compares placements with EPLB's published examples and with a simple greedy method.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ TEST(Balance, IsThatOfThePublishedExamples) {
             (Places{{7, 10}, {6, 8}, {6, 11}, {8, 9}, {2, 4}, {5, 1}, {5, 0}, {3, 1}}));
 }
 
-// Returns the greatest load of a rank by the plain greedy method, which may place an expert twice
-// on a rank.
+// Returns the greatest load of a rank under a simple greedy method, or -1 if that method places an
+// expert twice on a rank.
 double greedy(const std::vector<double>& loads, int ranks, int physical_experts) {
   std::vector<int> copies(loads.size(), 1);
   for (int extra = static_cast<int>(loads.size()); extra < physical_experts; ++extra) {
@@ -101,7 +101,7 @@ TEST(Balance, IsAtLeastAsEvenAsTheGreedyMethod) {
     const double ours = *std::max_element(places.load_of_rank.begin(), places.load_of_rank.end());
     const double theirs = greedy(loads, ranks, physical_experts);
     if (theirs < 0) {
-      continue;  // no swap could use it
+      continue;  // the greedy placement is invalid
     }
     ++compared;
     EXPECT_LE(ours, theirs * (1 + 1e-9)) << "case " << i << ": " << ranks << " ranks, " << experts
@@ -120,7 +120,7 @@ TEST(Balance, OfGroupsIsWhole) {
     const ExpertPlaces places =
         balance(loads, {.ranks = 8, .physical_experts = 72, .groups = 8, .hosts = 2});
     expect_whole(places, loads, 72);
-    for (int group = 0; group < 8; ++group) {  // on one host
+    for (int group = 0; group < 8; ++group) {  // each group on one host
       std::set<int> hosts;
       for (int rank = 0; rank < 8; ++rank) {
         for (const int expert : places.experts_of_rank[static_cast<std::size_t>(rank)]) {
@@ -134,8 +134,8 @@ TEST(Balance, OfGroupsIsWhole) {
   }
 }
 
-// A host with two experts cannot fill the three physical experts of its rank without an expert of
-// another group.
+// Each host has a group of two experts, but three physical experts to fill, so it also needs an
+// expert from another group.
 TEST(Balance, GroupsThatDoNotFillTheirHostsAreLeftOutOfAccount) {
   const BalanceOptions options{.ranks = 2, .physical_experts = 6, .groups = 2, .hosts = 2};
   const ExpertPlaces places = balance(std::vector<double>{4, 3, 2, 1}, options);

@@ -15,7 +15,7 @@
 #include "unisono/parallel/experts.hpp"
 
 struct unisono_expert_exchange_handle {
-  unisono::Communicator comm;  // the exchange needs one that stays where it is
+  unisono::Communicator comm;  // the exchange keeps its address
   int k = 1;
   std::optional<unisono::ExpertExchange> exchange;
 };
@@ -32,7 +32,8 @@ namespace {
 
 static_assert(UNISONO_ROWS_I8 == static_cast<int>(RowCoding::i8));
 static_assert(UNISONO_ROWS_F8E4M3 == static_cast<int>(RowCoding::f8e4m3));
-// A member behind the last could lie in the padding, where its absence cannot be told.
+// If the struct had tail padding, a new member could fit into it without changing the size, and the
+// library could not detect callers without that member.
 static_assert(offsetof(unisono_payload_t, reserved) + sizeof(int) == sizeof(unisono_payload_t));
 static_assert(offsetof(unisono_combine_rows_t, residual) + sizeof(void*) ==
               sizeof(unisono_combine_rows_t));
@@ -129,12 +130,12 @@ CombineGradient gradient_of(const unisono_routing_handle& routing,
           .weights_gradient = floats_at(known.weights_gradient, places)};
 }
 
-// Hands the request of what `start` starts to the caller.
+// Calls `start` and passes the resulting request to the caller.
 template <typename Start>
 void start_async(unisono_request_t* request, const Start& start) {
   expect_place(request, "request");
   *request = nullptr;
-  auto handle = std::make_unique<unisono_request_handle>();  // nothing may fail once it has started
+  auto handle = std::make_unique<unisono_request_handle>();  // nothing may fail after the start
   handle->state = detail::take_state(start());
   *request = handle.release();
 }
@@ -171,7 +172,7 @@ unisono_result_t unisono_expert_exchange_create(const unisono_expert_exchange_op
   return guard([&] {
     expect_place(exchange, "exchange");
     *exchange = nullptr;
-    core_of(comm);  // refuses NULL
+    core_of(comm);  // throws for NULL
     const unisono::ExpertExchangeOptions wanted = options_of(options, unisono_size(comm));
     auto handle = std::make_unique<unisono_expert_exchange_handle>(
         unisono_expert_exchange_handle{.comm = unisono::detail::Handles::communicator(comm->core),

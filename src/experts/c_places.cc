@@ -1,4 +1,4 @@
-// The C interface of where experts live, and how their weights get there.
+// The C interface of expert placement and of moving expert weights.
 #include "experts/c_places.h"
 
 #include <algorithm>
@@ -15,11 +15,12 @@ namespace {
 static_assert(UNISONO_EXPERT_MAJOR == static_cast<int>(ExpertLayout::expert_major));
 static_assert(UNISONO_RANK_MAJOR == static_cast<int>(ExpertLayout::rank_major));
 static_assert(UNISONO_FLAT == static_cast<int>(ExpertLayout::flat));
-// A member behind the last could lie in the padding, where its absence cannot be told.
+// If the struct had tail padding, a new member could fit into it without changing the size, and the
+// library could not detect callers without that member.
 static_assert(offsetof(unisono_expert_exchange_options_t, row_bytes) + sizeof(std::size_t) ==
               sizeof(unisono_expert_exchange_options_t));
 
-// By rank, its experts.
+// Returns the experts of each rank.
 std::vector<std::vector<int>> placement_of(const int* experts, const int* counts, int ranks) {
   std::vector<std::vector<int>> placement;
   for (const int wanted : view(counts, static_cast<std::size_t>(std::max(ranks, 0)), "counts")) {
@@ -31,7 +32,7 @@ std::vector<std::vector<int>> placement_of(const int* experts, const int* counts
   return placement;
 }
 
-// One rank's experts after the other's.
+// Writes the experts rank by rank.
 void write_placement(const std::vector<std::vector<int>>& placement, int* experts) {
   for (const std::vector<int>& here : placement) {
     experts = std::copy(here.begin(), here.end(), experts);
@@ -133,7 +134,8 @@ unisono_result_t unisono_move_experts(const unisono_expert_move_t* moves, std::s
     core_of(comm);
     unisono::Communicator ranks = unisono::detail::Handles::communicator(comm->core);
     const std::vector<unisono::ExpertMove> known = moves_of(moves, count);
-    // The memory of the move of this expert of which this rank is the sender, or the receiver.
+    // Returns the memory given for this rank's move of `expert`, in which this rank is the sender
+    // or the receiver (`side`).
     const auto memory_of = [&](const auto* list, const char* name, int expert,
                                int unisono::ExpertMove::* side) {
       const auto move =

@@ -1,4 +1,4 @@
-// The placement of experts in the C interface: all numbers in one array, rank after rank.
+// Expert placement in the C interface: one array with the experts of all ranks, rank by rank.
 #pragma once
 
 #include "unisono/experts.h"
@@ -6,7 +6,7 @@
 
 namespace unisono::c_api {
 
-// `ranks`: of the communicator for which the options are.
+// Converts options. `ranks`: size of the communicator.
 ExpertExchangeOptions options_of(const unisono_expert_exchange_options_t* given, int ranks);
 
 }  // namespace unisono::c_api

@@ -1,4 +1,4 @@
-// Combine: the sum of the outputs of a token's experts, and its gradients.
+// Combine: sums the outputs of each token's experts, and computes the gradients of that sum.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -67,7 +67,7 @@ Mistake check_weights(const detail::RoutingState& routing, std::span<const float
   return mistake;
 }
 
-// The rows for ranks whose tokens are on other hosts, and the number of rows from each.
+// Rows to send to ranks on other hosts, and the number of rows expected from each of them.
 struct ReturnRows {
   std::vector<std::vector<const std::byte*>> rows;
   std::vector<std::size_t> expected;
@@ -130,15 +130,15 @@ std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExpertExchangeState
   return call;
 }
 
-// Returns the address of the row for each place, in the order of the places; nullptr: there is
-// none.
+// Returns the address of each place's row, in the order of the places; nullptr if a place has no
+// row.
 std::vector<const std::byte*> finish_rows_back(detail::ExpertExchangeState& state,
                                                detail::StartedCall& call) {
   const experts::RowTransfer& transfer = call.transfers[0];
   const std::vector<Place>& places = call.routing->places.places;
   std::vector<const std::byte*> at_place(places.size(), nullptr);
   const auto found = experts::find_published(state, call.headers, 0, transfer.in.data());
-  std::vector<const std::byte*> next =  // for each rank on another host, its next row
+  std::vector<const std::byte*> next =  // next row from each rank on another host
       state.hosts.single() ? std::vector<const std::byte*>() : experts::finish_rows(state.sent[0]);
   for (std::size_t i = 0; i < places.size(); ++i) {
     const Place& place = places[i];
@@ -244,7 +244,7 @@ Mistake check(const detail::RoutingState& routing, const CombineGradient& gradie
   return mistake;
 }
 
-// Brings out_gradient and the weight of each place to the rows, and multiplies them.
+// Dispatches out_gradient and the weight of each place to the rows, and multiplies the two.
 void spread_gradient(detail::ExpertExchangeState& state, const detail::RoutingState* routing,
                      const CombineGradient& gradient, Mistake mistake) {
   const bool weighted = routing != nullptr && routing->layout != ExpertLayout::rank_major;
@@ -253,7 +253,7 @@ void spread_gradient(detail::ExpertExchangeState& state, const detail::RoutingSt
                                     .out = gradient.rows_gradient,
                                     .row_bytes = row_bytes,
                                     .dtype = gradient.dtype}};
-  std::vector<float> weights;  // by row
+  std::vector<float> weights;  // one per row
   std::vector<float> ones;
   if (weighted) {
     ones.assign(gradient.weights.empty() ? routing->places.places.size() : 0, 1.0F);

@@ -1,4 +1,4 @@
-// The same bits in a hundred runs, for any timing and any transport.
+// Tests that a hundred runs give the same bits, for any timing and any transport.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@ constexpr std::size_t kTokens = 7;
 constexpr std::size_t kHidden = 130;
 constexpr int kChoices = 4;
 
-// Sums whose order shows in their bits. Each rank has another delay in each run.
+// Computes sums whose bits depend on the order of addition. Each rank has a different delay in each
+// run.
 std::vector<float> run_once(Communicator& comm, ExpertExchange& exchange, RowCoding coding,
                             int run) {
   std::mt19937 random(static_cast<unsigned>(comm.rank()) + 1);
@@ -58,10 +59,10 @@ std::vector<float> run_once(Communicator& comm, ExpertExchange& exchange, RowCod
   return out;
 }
 
-// By rank and coding: the result of every run.
+// Result of every run, by rank and coding.
 using Results = std::vector<std::vector<std::vector<float>>>;
 
-// The ranks from `others` on are on another host.
+// Ranks from `others` on count as being on another host.
 Results run_often(ConnectOptions options, int others = kRanks) {
   Results results(kRanks, std::vector<std::vector<float>>(3));
   options.job = comm::testing::unique_name("experts-bits");
@@ -96,7 +97,7 @@ TEST(ExpertDeterminism, BitsAreTheSameInEveryRunAndOverEachTransport) {
   EXPECT_NE(shared[0][1], shared[0][2]);
 }
 
-// A token's choices are added in their order, wherever its experts are.
+// A token's choices are added in order, wherever its experts are.
 TEST(ExpertDeterminism, CombineHasTheSameBitsOnAnyNumberOfRanks) {
   constexpr std::size_t kAll = 12;
   std::mt19937 random(5);

@@ -18,14 +18,14 @@ namespace unisono {
 namespace experts {
 namespace {
 
-// Outputs larger than a typical second-level cache are written past it.
+// Outputs larger than a typical second-level cache are written with streaming stores.
 constexpr std::size_t kStreamingBytes = std::size_t{4} << 20;
 
 std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-// Returns the number of a row in `in`.
+// Returns the index of a row in `in`.
 std::size_t source_row(const RowTransfer& transfer, std::int64_t token, int slot, int k) {
   return transfer.form.one_a_slot ? at(token * k + slot) : at(token);
 }
@@ -46,7 +46,7 @@ void fill_padding(const detail::RoutingState& routing, const RowTransfer& transf
   }
 }
 
-// Writes the rows from one rank. `row_at(arrival)` returns the address of each.
+// Writes the rows from one rank. `row_at(arrival)` returns a row's address.
 template <typename RowAt>
 void place_rows(const detail::RoutingState& routing, std::size_t source,
                 const RowTransfer& transfer, const RowAt& row_at) {
@@ -54,14 +54,14 @@ void place_rows(const detail::RoutingState& routing, std::size_t source,
       transfer.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
   const Places& places = routing.places;
   std::vector<std::byte> decoded(transfer.is_coded() ? transfer.out_row_bytes
-                                                     : 0);  // that at `latest`
+                                                     : 0);  // the row at `latest`
   const std::byte* latest = nullptr;
   std::vector<void*> targets;
   const std::size_t end = places.first_arrival[source + 1];
   for (std::size_t i = places.first_arrival[source]; i < end; ++i) {
     const Arrival& arrival = places.arrivals[i];
     const std::byte* from = row_at(arrival);
-    if (transfer.is_rounded) {  // once, however many experts of this rank get it
+    if (transfer.is_rounded) {  // rounded once, however many experts of this rank receive it
       targets.push_back(transfer.out.data() + at(arrival.row) * transfer.out_row_bytes);
       if (i + 1 == end || row_at(places.arrivals[i + 1]) != from) {
         transfer.functions.round(targets.data(), static_cast<int>(targets.size()), from,
@@ -74,7 +74,7 @@ void place_rows(const detail::RoutingState& routing, std::size_t source,
       transfer.write(at(arrival.row), from, store);
       continue;
     }
-    if (from != latest) {  // decoded once, too
+    if (from != latest) {  // also decoded only once
       transfer.functions.decode(decoded.data(), from, transfer.count, kernels::Store::cached);
       latest = from;
     }
@@ -83,9 +83,9 @@ void place_rows(const detail::RoutingState& routing, std::size_t source,
   }
 }
 
-// Tokens that stay in a cache, or go to about one place each, are best written in the order of the
-// rows: one stream of stores. Other tokens are read from memory once and written to all their
-// places.
+// If the tokens fit into a cache, or go to about one place each, it is fastest to write rows in
+// order, as one stream of stores. Otherwise each token is read from memory once and written to all
+// its places.
 constexpr std::size_t kCachedTokens = std::size_t{4} << 20;
 
 void read_from_memory(const detail::ExpertExchangeState& state, const detail::RoutingState& routing,
@@ -106,7 +106,7 @@ void read_from_memory(const detail::ExpertExchangeState& state, const detail::Ro
     }
     return;
   }
-  // Each rank begins with its own rows, so that not all read from the same rank at once.
+  // Each rank starts with its own rows, so that ranks do not all read from the same rank at once.
   const std::size_t ranks = found.size();
   for (std::size_t i = 0; i < ranks; ++i) {
     const std::size_t source = (at(state.comm->rank()) + i) % ranks;
@@ -136,7 +136,8 @@ void read_from_hosts(const detail::ExpertExchangeState& state, const detail::Rou
   }
 }
 
-// Outputs are written while peers and this rank still read inputs.
+// Checks that outputs do not overlap inputs or each other, because outputs are written while peers
+// and this rank still read inputs.
 void expect_apart(Mistake& mistake, std::span<const Payload> payloads, const PartNames& names) {
   for (std::size_t i = 0; i < payloads.size(); ++i) {
     for (std::size_t j = 0; j < payloads.size(); ++j) {
@@ -192,7 +193,7 @@ std::size_t bytes_of(std::size_t rows, std::size_t row_bytes) {
 
 void expect_apart(Mistake& mistake, const char* what, std::span<const std::byte> written,
                   const char* other, std::span<const std::byte> used) {
-  const std::less<const std::byte*> before;  // compares pointers into different arrays
+  const std::less<const std::byte*> before;  // may compare pointers into different arrays
   const bool overlap = !written.empty() && !used.empty() &&
                        before(written.data(), used.data() + used.size()) &&
                        before(used.data(), written.data() + written.size());

@@ -1,4 +1,4 @@
-// Makes exchanges and routings.
+// Creates exchanges and routings.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -57,7 +57,7 @@ Mistake find_mistake(std::span<const Number> chosen, const ExpertExchangeOptions
   return {};
 }
 
-// Sends elements to each rank (`send` of them) and receives from each.
+// Sends `send[rank]` elements to each rank and receives elements from each rank.
 template <typename Element>
 std::vector<Element> exchange(Communicator& comm, const std::vector<Element>& elements,
                               std::vector<std::size_t> send, std::vector<std::size_t> receive) {
@@ -72,8 +72,8 @@ std::vector<Element> exchange(Communicator& comm, const std::vector<Element>& el
   return came;
 }
 
-// A choice, with its inter-host index between hosts. The first choice for each rank contains the
-// numbers of all rows to its host instead.
+// A choice with its inter-host index. The first message for each rank carries the numbers of all
+// rows to that rank's host instead.
 struct RemoteChoiceMessage {
   experts::ChoiceMessage messages;
   experts::InterHostIndex inter_host_index;
@@ -113,9 +113,9 @@ void tell_far(detail::ExpertExchangeState& state, const experts::SendLayout& sen
   experts::take_arrivals(state.options, send_layout, choices_here, crossings_here, routing.places);
 }
 
-// Ranks tell each other how many of their choices fall on each expert, and tell the ranks of the
-// experts which ones. So a rank's received data grows with its rows, not with the tokens of all
-// ranks. `any`: whether there are choices on any rank.
+// Computes the places of all rows. Ranks exchange the number of their choices per expert, and send
+// each choice only to the rank of its expert. The data that a rank receives therefore grows with
+// its rows, not with the tokens of all ranks. `any`: true if any rank has choices.
 void find_places(detail::ExpertExchangeState& state, const std::vector<std::int32_t>& choices,
                  bool any, detail::RoutingState& routing) {
   Communicator& comm = *state.comm;
@@ -146,7 +146,8 @@ void find_places(detail::ExpertExchangeState& state, const std::vector<std::int3
   experts::take_arrivals(state.options, send_layout, messages, {}, places);
 }
 
-// All ranks know the numbers of tokens of the others, so all reserve the same memory.
+// Reserves memory for the largest token count of any rank. All ranks know all token counts, so all
+// reserve the same memory.
 void make_room(detail::ExpertExchangeState& state,
                const std::vector<experts::CallHeader>& headers) {
   std::uint64_t choices = 0;

@@ -1,4 +1,4 @@
-// Dispatch and combine compared with one process that holds all tokens, over random shapes.
+// Compares dispatch and combine with one process that holds all tokens, for random shapes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -37,7 +37,8 @@ TEST(Experts, RandomShapesBetweenHosts) {
   run_threads(3, [](Communicator& comm) { check_random_shapes(comm, cases() / 10 + 1); }, options);
 }
 
-// More than caches hold, and each token twice on each rank: read in the order of the tokens.
+// The tokens exceed the caches, and each token goes to each rank twice, so rows are read in token
+// order.
 TEST(Experts, ManyTokens) {
   Shape shape{.options = {.experts = 4, .k = 4, .alignment = 8},
               .chosen = {{}, {}},
@@ -50,7 +51,7 @@ TEST(Experts, ManyTokens) {
   run_threads(2, [&](Communicator& comm) { check_shape(comm, shape, "many tokens"); });
 }
 
-// Sums that every type holds exactly, with a residual.
+// Checks sums that every type represents exactly, with a residual.
 template <typename Element>
 void check_dtype(Communicator& comm, Dtype dtype) {
   constexpr std::size_t kHidden = 37;

@@ -1,4 +1,4 @@
-// The properties of a call's rows, besides their sizes, on which the ranks must agree.
+// Properties of a call's rows, besides their sizes, that must be equal on all ranks.
 #pragma once
 
 #include <cstdint>

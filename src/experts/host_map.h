@@ -1,5 +1,5 @@
-// The hosts of an exchange's ranks, and the way of a row between hosts: it is sent once, to one
-// rank there, from which the other ranks on that host read it.
+// Maps an exchange's ranks to hosts, and chooses the route of rows between hosts: a row is sent
+// once to one rank of the other host, and that host's other ranks read it there.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@ class HostMap {
   std::size_t host(int rank) const noexcept { return host_[static_cast<std::size_t>(rank)]; }
   std::size_t mine() const noexcept { return mine_; }
   bool is_here(int rank) const noexcept { return host(rank) == mine_; }
-  // By local number.
+  // Returns the ranks on this host, by local number.
   std::span<const int> here() const noexcept { return ranks_[mine_]; }
   int local(int rank) const noexcept { return local_[static_cast<std::size_t>(rank)]; }
-  // Returns the rank of `host` that receives the rows from `source`. The sources of one host are
-  // spread over the ranks.
+  // Returns the rank of `host` that receives the rows from `source`. The sources of a host are
+  // spread over these ranks.
   int relay(int source, std::size_t host) const noexcept {
     const std::vector<int>& ranks = ranks_[host];
     return ranks[static_cast<std::size_t>(local(source)) % ranks.size()];

@@ -1,4 +1,5 @@
-// Exchanges between several hosts with several ranks: the same results, and each row is sent once.
+// Tests exchanges between several hosts with several ranks each: results are equal, and each row is
+// sent once.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -15,7 +16,7 @@
 namespace unisono::experts::testing {
 namespace {
 
-// Runs `body` on ranks as threads; `hosts`: by rank.
+// Runs `body` on ranks as threads. `hosts`: the host name of each rank.
 void run_on_hosts(const std::vector<std::string>& hosts,
                   const std::function<void(Communicator&)>& body) {
   const std::string job = comm::testing::unique_name("experts-hosts");
@@ -54,7 +55,7 @@ std::uint64_t bytes_of_all_to_alls(const Communicator& comm) {
   return 0;
 }
 
-// All tokens are on one host, so that each rank either sends or receives: then the statistics count
+// All tokens are on one host, so that each rank either sends or receives, and the statistics count
 // the rows between hosts.
 TEST(ExpertHosts, ATokenCrossesOnceToEachHostAndEachRowOnceBack) {
   constexpr std::size_t kTokens = 50;
@@ -68,7 +69,7 @@ TEST(ExpertHosts, ATokenCrossesOnceToEachHostAndEachRowOnceBack) {
   run_on_hosts({"a", "a", "b", "b", "c", "c"}, [&](Communicator& comm) {
     std::vector<std::int32_t> chosen;
     std::uint64_t inter_host = 0;
-    std::uint64_t choices = 0;  // of experts on the other host
+    std::uint64_t choices = 0;  // choices of experts on other hosts
     for (std::size_t token = 0; token < kTokens && comm.host(comm.rank()) == 0; ++token) {
       std::set<int> hosts;
       for (int slot = 0; slot < 4; ++slot) {
@@ -104,7 +105,7 @@ TEST(ExpertHosts, ATokenCrossesOnceToEachHostAndEachRowOnceBack) {
   });
   EXPECT_EQ(sent, expected);
   EXPECT_NE(sent, 0U);
-  EXPECT_EQ(back, expected_back);  // each row, because the order of the sums needs all of them
+  EXPECT_EQ(back, expected_back);  // every row, because the order of addition needs every one
 }
 
 }  // namespace

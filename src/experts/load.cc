@@ -16,7 +16,7 @@ std::string describe_load(const Places& places, const PhysicalExperts& physical_
   const std::vector<std::int64_t>& rows = places.rows_of_ranks;
   const auto most = std::max_element(rows.begin(), rows.end());
   const auto ranks = static_cast<std::int64_t>(rows.size());
-  const bool few = sum(rows) < kFewestRows * ranks;  // chance makes these uneven, at no cost
+  const bool few = sum(rows) < kFewestRows * ranks;  // uneven by chance, at no cost
   if (rows.empty() || few || 2 * *most * ranks < 3 * sum(rows)) {
     return {};
   }
@@ -40,7 +40,7 @@ std::string label_with_load(const std::string& of_caller, const detail::RoutingS
   if (routing == nullptr || routing->load.empty()) {
     return of_caller;
   }
-  constexpr std::size_t kMostOfCaller = 36;  // so that the load fits after it
+  constexpr std::size_t kMostOfCaller = 36;  // leaves room for the load
   const std::string first =
       of_caller.empty() ? std::string() : of_caller.substr(0, kMostOfCaller) + ": ";
   return first + routing->load;
@@ -62,7 +62,7 @@ LoadLabel::~LoadLabel() {
   try {
     comm_->label(before_);
   } catch (const Error&) {
-    // The world has ended, and no call follows.
+    // The world has ended, so no call will use the label.
   }
 }
 

@@ -1,4 +1,4 @@
-// The rank and the expert that a routing reports as the cause of waiting.
+// Tests the rank and the expert that a routing reports as the cause of waiting.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -37,7 +37,7 @@ TEST(Load, NamesTheRankThatGetsMost) {
 
 constexpr std::size_t kTokens = 16;
 
-// Rank 1 comes once an observer has seen the reason why rank 0 waits.
+// Rank 1 joins after an observer has seen why rank 0 waits.
 void dispatch_when_seen(Communicator& comm, ExpertExchange& exchange, const Routing& routing,
                         std::atomic<bool>& seen) {
   const std::vector<float> tokens(kTokens);

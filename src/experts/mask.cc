@@ -1,4 +1,4 @@
-// Excluded ranks: drained for a while, or lost.
+// Excludes ranks that are drained for a while, or lost.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -33,7 +33,7 @@ experts::Mistake find_mistake(std::span<const int> ranks, int size) {
 namespace experts {
 namespace {
 
-// Returns the physical experts of the ranks that are included at routing `number`.
+// Returns the physical experts of the ranks that routing `number` includes.
 PhysicalExperts physical_experts_at(const detail::ExpertExchangeState& state,
                                     const std::vector<std::uint64_t>& out_until,
                                     std::uint64_t number) {
@@ -92,7 +92,7 @@ std::vector<int> ExpertExchange::mask(std::span<const int> ranks, std::int64_t r
       without.push_back(static_cast<int>(expert));
     }
   }
-  if (!without.empty()) {  // the same on all ranks
+  if (!without.empty()) {  // equal on all ranks
     throw Error(ErrorCode::usage, "experts: mask(): rank" + list_text(out) +
                                       " out leaves no rank for expert" + list_text(without) +
                                       "\nkeep one of their ranks, or give them replicas");

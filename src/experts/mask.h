@@ -1,12 +1,12 @@
-// Automatic end of a rank's exclusion.
+// Ends the exclusion of ranks automatically.
 #pragma once
 
 #include "experts/state.h"
 
 namespace unisono::experts {
 
-// Called when a routing has its number: includes the ranks that were excluded until the previous
-// one.
+// Includes the ranks whose exclusion ended with the previous routing. Called after a routing gets
+// its number.
 void readmit(detail::ExpertExchangeState& state);
 
 }  // namespace unisono::experts

@@ -1,4 +1,4 @@
-// Excluded ranks, drained or dead: their replicas serve.
+// Tests that replicas serve instead of excluded ranks, drained or dead.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -14,12 +14,12 @@
 namespace unisono {
 namespace {
 
-// Experts 0 to 3; each except 3 has a replica.
+// Returns options with experts 0 to 3, of which all except 3 have a replica.
 ExpertExchangeOptions with_replicas() {
   return {.experts = 4, .k = 2, .experts_of_rank = {{0, 1}, {1, 2, 3}, {2, 0}}};
 }
 
-// One token on each rank, which all experts return unchanged: the sum is twice the token.
+// Sends one token per rank; experts return it unchanged, so the sum is twice the token.
 std::string round_trip(ExpertExchange& exchange, const Routing& routing, float token) {
   std::vector<float> in = {token};
   std::vector<float> rows(routing.rows());
@@ -40,7 +40,7 @@ TEST(Mask, RanksThatAreOutGetNothing) {
     const std::vector<std::int32_t> chosen = {0, 2};
     const auto route = [&] { return exchange.route(std::span(chosen)); };
     const Routing before = route();
-    // Only one rank names it, and all use the union.
+    // Only rank 1 names rank 0; all ranks use the union.
     const std::vector<int> mine = comm.rank() == 1 ? std::vector<int>{0} : std::vector<int>{};
     EXPECT_EQ(exchange.mask(mine), std::vector<int>{0});
     const Routing masked = route();
@@ -58,7 +58,7 @@ TEST(Mask, RanksComeInAgainAtTheStatedRouting) {
   comm::testing::run_ranks(3, [](Communicator& comm) {
     ExpertExchange exchange(comm, with_replicas());
     const std::vector<std::int32_t> chosen = {0, 2};
-    // Rank 0 is excluded for two routings, because the greater of two numbers counts.
+    // Rank 0 is excluded for two routings, because the greatest number of any rank counts.
     const int routes = comm.rank() == 1 ? 2 : 1;
     EXPECT_EQ(exchange.mask(std::vector<int>{0}, routes), std::vector<int>{0});
     for (int route = 0; route < 4; ++route) {
@@ -71,7 +71,7 @@ TEST(Mask, RanksComeInAgainAtTheStatedRouting) {
       EXPECT_EQ(routing.rows_of_ranks()[0], route < 2 ? 0 : 2) << route;
       EXPECT_EQ(round_trip(exchange, routing, 3.0F), "");
     }
-    // Another mask replaces one that has not ended.
+    // A new mask replaces a mask that has not ended.
     exchange.mask(std::vector<int>{0}, 1);
     exchange.mask(std::vector<int>{2});
     for (int route = 0; route < 3; ++route) {
@@ -101,7 +101,7 @@ TEST(Mask, LastReplicasCannotBeTaken) {
     EXPECT_NE(refused({3}).find("mask() of rank 0: it names rank 3, but there are 3"),
               std::string::npos);
     const Routing routing = exchange.route(std::span(chosen));
-    EXPECT_EQ(routing.rows_of_ranks()[2], 0);  // the old mask is unchanged
+    EXPECT_EQ(routing.rows_of_ranks()[2], 0);  // the old routing keeps its mask
     EXPECT_EQ(round_trip(exchange, routing, 2.0F), "");
   });
 }
@@ -147,7 +147,7 @@ TEST(Mask, DeadBetweenDispatchAndCombine) {
   EXPECT_EQ(said[1], "");
 }
 
-// Rank 2 dies somewhere in a run of all forms of the calls.
+// Rank 2 is killed at some point of a run that makes all forms of the calls.
 std::string run_until_killed(int rank, const std::string& job, int delay_us) {
   Communicator comm = Communicator::connect(comm::testing::options_for(rank, 3, job));
   const std::vector<std::int32_t> chosen = {0, 2};
@@ -196,7 +196,7 @@ TEST(Mask, WithoutReplicasTheLostExpertsAreNamed) {
     Communicator comm = Communicator::connect(comm::testing::options_for(rank, 2, job));
     const ExpertExchangeOptions even{.experts = 5, .k = 1};
     try {
-      comm.barrier();  // they are connected
+      comm.barrier();  // all ranks are connected
       if (rank == 1) {
         ::raise(SIGKILL);
       }

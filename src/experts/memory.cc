@@ -12,7 +12,7 @@
 namespace unisono::experts {
 namespace {
 
-// Touching the memory now avoids page faults later.
+// Touches the memory, which avoids page faults later.
 void touch(detail::ExpertExchangeState& state, Region& region, std::size_t bytes,
            Mistake& mistake) {
   if (region.bytes().size() >= bytes || !mistake.text.empty()) {

@@ -1,5 +1,4 @@
-// The number of rows that an exchange of a given number of tokens can have, and memory for them in
-// advance.
+// Bounds the rows of an exchange for a given number of tokens, and reserves memory for them.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +8,13 @@
 
 namespace unisono::experts {
 
-// Returns the most rows, with padding, that a routing of `tokens` tokens per rank can bring to this
-// rank.
+// Returns the greatest number of rows, with padding, that this rank can get from a routing of
+// `tokens` tokens per rank.
 std::size_t most_rows(const detail::ExpertExchangeState& state, std::size_t tokens);
 
-// Allocates memory for the rows of an even routing of `tokens` tokens per rank, if the options give
-// the row length. Then it is collective, and throws on all ranks if one has no memory.
+// Allocates memory for the rows of an even routing of `tokens` tokens per rank. Does nothing if the
+// options do not give the row length; otherwise it is collective, and throws on all ranks if a rank
+// has no memory.
 void reserve(detail::ExpertExchangeState& state, std::size_t tokens, CallKind call);
 
 }  // namespace unisono::experts

@@ -1,4 +1,4 @@
-// max_tokens: what it bounds and reserves, and how it grows.
+// Tests max_tokens: its bounds, the memory it reserves, and its growth.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace unisono {
 namespace {
 
-// All tokens of all ranks go to experts 0 and 1.
+// Returns choices that send all tokens to experts 0 and 1.
 std::vector<std::int32_t> to_two(std::size_t tokens) {
   std::vector<std::int32_t> chosen;
   for (std::size_t token = 0; token < tokens; ++token) {
@@ -26,7 +26,8 @@ TEST(ExpertMemory, TheMostRowsAreThoseOfTheWorstRouting) {
     std::int64_t capacity;
     std::size_t most;
   };
-  // Two ranks with 5 tokens choose 2 experts each, and rank 0 has both: 20 rows.
+  // Two ranks have 5 tokens each, and each token chooses 2 experts. Rank 0 may hold all chosen
+  // experts: 20 rows.
   for (const Case& one :
        {Case{ExpertLayout::expert_major, 1, -1, 20}, Case{ExpertLayout::expert_major, 4, -1, 26},
         Case{ExpertLayout::expert_major, 1, 3, 6}, Case{ExpertLayout::rank_major, 1, -1, 10},
@@ -48,7 +49,7 @@ TEST(ExpertMemory, TheMostRowsAreThoseOfTheWorstRouting) {
   }
 }
 
-// Buffers of one length for every routing; the memory after the rows is unchanged.
+// Buffers of one length serve every routing; the memory after the rows is unchanged.
 TEST(ExpertMemory, BuffersOfTheMostRowsServeEveryRouting) {
   run_threads(2, [](Communicator& comm) {
     ExpertExchange exchange(comm,
@@ -106,7 +107,7 @@ TEST(ExpertMemory, MoreTokensGrowItOnAllRanks) {
   });
 }
 
-// Also with the max_rows() of a time before a rank routed more.
+// A buffer sized by an earlier max_rows() works too, after another rank has routed more tokens.
 TEST(ExpertMemory, BuffersMayHaveMoreRowsThanARouting) {
   run_threads(2, [](Communicator& comm) {
     ExpertExchange exchange(comm, {.experts = 4, .k = 2, .max_tokens = 2});
@@ -129,7 +130,7 @@ TEST(ExpertMemory, BuffersMayHaveMoreRowsThanARouting) {
                                .dtype = Dtype::f32,
                                .hidden = 1});
     EXPECT_EQ(out, std::vector<float>(1, 6.0F));
-    for (const std::size_t wrong : {12U, 18U}) {  // too few; not a whole number
+    for (const std::size_t wrong : {12U, 18U}) {  // too few rows; not a whole number of rows
       try {
         dispatch(comm.rank() == 0 ? wrong : 16);
         ADD_FAILURE() << wrong << " bytes";
@@ -164,7 +165,7 @@ TEST(ExpertMemory, WhatCannotBeIsToldToAllRanks) {
                        .row_bytes = std::size_t{1} << 20})
                   .find("experts: ExpertExchange() of rank 0: "),
               std::string::npos);
-    EXPECT_NE(refused({.experts = 8,  // 2 to the 64th bytes, which wraps to zero
+    EXPECT_NE(refused({.experts = 8,  // 2^64 bytes, which wraps to zero
                        .k = 8,
                        .max_tokens = std::size_t{1} << 28,
                        .row_bytes = std::size_t{1} << 33})

@@ -1,4 +1,4 @@
-// A mistake of one rank gives all ranks the same error, and everything works afterwards.
+// Tests that a mistake of one rank gives all ranks the same error, and that later calls work.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Moves of experts' weights between ranks.
+// Moves expert weights between ranks.
 #include <algorithm>
 #include <cstdint>
 #include <exception>
@@ -28,8 +28,8 @@ std::string mistake_of(std::span<const ExpertMove> moves, int ranks) {
   return {};
 }
 
-// Returns the memory of the moves for which `is_mine` is true, by the other rank, in the order of
-// the moves.
+// Returns the memory of the moves for which `is_mine` returns true, grouped by the other rank, in
+// the order of the moves.
 template <typename Bytes, typename IsMine>
 std::vector<std::span<Bytes>> find_memory(std::span<const ExpertMove> moves, int ranks,
                                           std::size_t expert_bytes, int ExpertMove::* other,

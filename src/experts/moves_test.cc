@@ -1,4 +1,4 @@
-// Weights of experts that move between ranks.
+// Tests moving expert weights between ranks.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,11 +14,11 @@ namespace {
 
 using Places = std::vector<std::vector<int>>;
 
-// Arriving experts use the memory of departing ones.
+// Arriving experts use the memory of departing experts.
 const Places kBefore = {{0, 1}, {2, 3}, {4, 5}};
 const Places kAfter = {{0, 4}, {5, 1}, {0, 2}};
 
-// The weights of this rank's experts: all weights of an expert are its number.
+// Weights of this rank's experts. All weights of an expert are equal to its number.
 struct Weights {
   Weights(int rank, std::size_t floats)
       : before(kBefore[static_cast<std::size_t>(rank)]),

@@ -23,7 +23,7 @@ std::string layout_text(std::int64_t layout) {
   return "flat";
 }
 
-// Returns the meaning of the number at `index`.
+// Describes the option at `index`.
 std::string says(std::span<const std::int64_t> numbers, std::size_t index) {
   const std::int64_t value = numbers[index];
   if (index < kFields.size()) {
@@ -33,7 +33,7 @@ std::string says(std::span<const std::int64_t> numbers, std::size_t index) {
   if (index == kFields.size()) {
     return "has experts_of_rank of length " + std::to_string(value);
   }
-  std::size_t count = kFields.size() + 1;  // of a rank's experts, which follow
+  std::size_t count = kFields.size() + 1;  // index of the ranks' experts, which follow
   int rank = 0;
   for (; index > count + static_cast<std::size_t>(numbers[count]); ++rank) {
     count += static_cast<std::size_t>(numbers[count]) + 1;

@@ -1,5 +1,4 @@
-// The members of ExpertExchangeOptions that must be the same on all ranks, as numbers in a fixed
-// order.
+// Members of ExpertExchangeOptions that must be equal on all ranks, as numbers in a fixed order.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,8 @@ namespace unisono::experts {
 
 std::vector<std::int64_t> numbers_of(const ExpertExchangeOptions& options);
 
-// The first difference between the numbers of rank 0 and another rank: "has k = 1", "has k = 2".
-// Numbers beyond the end of the shorter list are ignored. REQUIRES: they differ.
+// First difference between the options of rank 0 and another rank, such as "has k = 1" and "has k =
+// 2". Numbers beyond the end of the shorter list are ignored. REQUIRES: the options differ.
 struct Difference {
   std::string first;
   std::string other;

@@ -11,17 +11,15 @@
 namespace unisono::experts {
 namespace {
 
-// Returns how many of the choices [begin, end) replica `index` of `replicas` serves; replicas take
-// turns.
+// Returns how many of the choices [begin, end) replica `index` serves. Replicas take turns.
 std::int64_t served(std::int64_t begin, std::int64_t end, std::size_t replicas, std::size_t index) {
   const auto n = static_cast<std::int64_t>(replicas);
   const std::int64_t before = n - 1 - static_cast<std::int64_t>(index);
   return (end + before) / n - (begin + before) / n;
 }
 
-// Calls visit(source, physical expert, rows) for all physical experts with the number of rows that
-// the source has for each. `first`: by expert, the number of choices of lower ranks; filled for
-// `rank`.
+// Calls visit(source, physical expert, rows) with the number of rows from each source for each
+// physical expert. Sets `first` to the number of choices of ranks below `rank`, by expert.
 template <typename Visit>
 void for_each_share(const ExpertExchangeOptions& options, const PhysicalExperts& physical_experts,
                     std::span<const std::uint32_t> counts, int rank,
@@ -53,8 +51,8 @@ void for_each_share(const ExpertExchangeOptions& options, const PhysicalExperts&
   }
 }
 
-// Returns the first row of each physical expert among the rows of its rank, and the number of rows
-// of `rank`.
+// Returns the first row of each physical expert on its rank. Also sets the row counts of `rank` in
+// `places`.
 std::vector<std::int64_t> lay_out(const ExpertExchangeOptions& options,
                                   const PhysicalExperts& physical_experts, int rank,
                                   std::span<const std::int64_t> rows_of_physical, Places& places) {
@@ -176,7 +174,7 @@ SendLayout place_choices(const ExpertExchangeOptions& options,
   send_layout.receive.assign(ranks, 0);
   std::vector<std::int64_t> first;  // by expert
   std::vector<std::int64_t> rows_of_physical(as_size(physical_experts.first_of_rank.back()), 0);
-  std::vector<std::int64_t> next_of_rank(ranks, 0);  // flat: this rank's first row there
+  std::vector<std::int64_t> next_of_rank(ranks, 0);  // flat: this rank's next row on each rank
   places.rows_of_ranks.assign(ranks, 0);
   std::int64_t all = 0;
   for_each_share(
@@ -203,7 +201,7 @@ SendLayout place_choices(const ExpertExchangeOptions& options,
   }
 
   const bool by_token = options.layout == ExpertLayout::rank_major;
-  std::vector<std::size_t> latest(by_token ? ranks : 0, choices.size());  // token
+  std::vector<std::size_t> latest(by_token ? ranks : 0, choices.size());  // latest token per rank
   send_layout.rows.assign(by_token ? ranks : 0, 0);
   std::vector<std::size_t> next_message(ranks, 0);
   std::exclusive_scan(send_layout.send.begin(), send_layout.send.end(), next_message.begin(),
@@ -263,7 +261,7 @@ void take_arrivals(const ExpertExchangeOptions& options, const SendLayout& send_
                    std::span<const InterHostIndex> inter_host, Places& places) {
   const auto k = as_size(options.k);
   const bool by_token = options.layout == ExpertLayout::rank_major;
-  std::vector<std::int64_t> next =  // by local expert; other layouts count all rows together
+  std::vector<std::int64_t> next =  // per local expert; other layouts use one counter
       options.layout == ExpertLayout::expert_major ? places.first_row : std::vector<std::int64_t>();
   std::int64_t rows = 0;
   places.experts.assign(as_size(places.rows) * (by_token ? k : 1), -1);

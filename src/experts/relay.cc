@@ -13,7 +13,7 @@ std::size_t rows_from(const detail::RoutingState& routing, const RowTransfer& tr
   return transfer.form.one_a_slot ? come.choice : come.token;
 }
 
-// Returns the number of rows that this rank takes, by source rank.
+// Returns the number of rows that this rank receives as relay, by source rank.
 std::vector<std::size_t> rows_to_take(const detail::ExpertExchangeState& state,
                                       const detail::RoutingState& routing,
                                       const RowTransfer& transfer) {
@@ -35,7 +35,7 @@ std::size_t bytes_to_take(const detail::ExpertExchangeState& state,
 
 std::size_t bytes_to_send(const detail::RoutingState& routing, const RowTransfer& transfer) {
   std::size_t rows = 0;
-  for (const InterHostRows& leave : routing.inter_host.leave) {  // none of this host
+  for (const InterHostRows& leave : routing.inter_host.leave) {  // has no rows for this host
     rows += transfer.form.one_a_slot ? leave.choices.size() : leave.tokens.size();
   }
   return rows * transfer.row_bytes;
@@ -104,7 +104,7 @@ std::vector<std::vector<const std::byte*>> finish_inter_host(
     first[part].assign(ranks, nullptr);
     for (std::size_t local = 0; local < hosts.here().size(); ++local) {
       const int relay = hosts.here()[local];
-      std::vector<std::size_t> offset(ranks);  // in the memory of the relay
+      std::vector<std::size_t> offset(ranks);  // offsets in the relay's memory
       std::size_t bytes = 0;
       for (int source = 0; source < state.comm->size(); ++source) {
         if (!hosts.is_here(source) && hosts.relay(source, hosts.mine()) == relay) {

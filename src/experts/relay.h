@@ -1,5 +1,5 @@
-// The rows of a dispatch that come from other hosts: they are sent to the relays on this host, and
-// its ranks read them from the relays' memory.
+// Receives the rows of a dispatch from other hosts. Relays on this host receive them, and its other
+// ranks read them from the relays' memory.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace unisono::experts {
 
-// Allocates memory for the rows that this rank takes for its host. Done before the ranks agree, so
-// that a lack of memory is reported.
+// Allocates memory for the rows that this rank receives for its host. Called before the ranks
+// agree, so that lack of memory is reported on all ranks.
 void prepare_inter_host(detail::ExpertExchangeState& state, const detail::RoutingState& routing,
                         std::size_t part, const RowTransfer& transfer, Mistake& mistake);
-// Sends the rows that leave this host, and begins to receive.
+// Starts to send the rows that leave this host and to receive.
 void start_inter_host(detail::ExpertExchangeState& state, const detail::RoutingState& routing,
                       std::size_t part, const RowTransfer& transfer);
-// Waits until all ranks on this host have received. Returns, by payload and source rank, where the
-// source's rows begin; nullptr for ranks on this host.
+// Waits until all ranks on this host have received their rows. Returns the address of each source's
+// first row, by payload and source rank; nullptr for sources on this host.
 std::vector<std::vector<const std::byte*>> finish_inter_host(
     detail::ExpertExchangeState& state, const detail::RoutingState& routing,
     std::span<const RowTransfer> transfers);

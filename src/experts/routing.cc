@@ -1,4 +1,4 @@
-// The accessors of a routing.
+// Accessors of a routing.
 #include "experts/state.h"
 
 namespace unisono {

@@ -1,4 +1,4 @@
-// Rows in transit: unchanged, or coded.
+// Rows in transfer: unchanged or coded.
 #pragma once
 
 #include <cstddef>
@@ -13,30 +13,30 @@
 
 namespace unisono::experts {
 
-// One payload, as its ranks read or send it.
+// One payload, as peers read it or as it is sent.
 struct RowTransfer {
-  std::span<const std::byte> in = {};  // as sent
-  std::size_t row_bytes = 0;           // of `in`
+  std::span<const std::byte> in = {};  // rows as sent
+  std::size_t row_bytes = 0;           // row size in `in`
   std::span<std::byte> out = {};
   std::size_t out_row_bytes = 0;
   PartForm form = {};
   std::size_t count = 0;                      // coded: elements per row
   kernels::CodedRowFunctions functions = {};  // coded
-  bool is_rounded = false;  // `in` is not coded: the reader rounds it as if it were
+  bool is_rounded = false;  // `in` is not coded, but readers round it as coding would
 
   bool is_coded() const { return form.coding != RowCoding::none && !is_rounded; }
-  // Writes row `row` of `out` from a received row.
+  // Writes a received row to row `row` of `out`.
   void write(std::size_t row, const std::byte* from, kernels::Store store) const;
 };
 
-// Rows in transit between hosts. Not movable meanwhile.
+// Rows in transfer between hosts. Must not move during the transfer.
 struct SentRows {
   std::vector<std::size_t> send;
   std::vector<std::size_t> receive;  // bytes, by rank
   std::vector<std::byte> outgoing;
-  std::vector<std::byte> own;     // for `incoming`, unless peers read it
+  std::vector<std::byte> own;     // memory of `incoming`, unless peers read it
   std::span<std::byte> incoming;  // by source rank
-  Request request;                // last, because it waits for the others
+  Request request;                // last: its destructor waits before the others run
 };
 
 }  // namespace unisono::experts

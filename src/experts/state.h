@@ -1,4 +1,4 @@
-// The state of an ExpertExchange and of a Routing.
+// State of an ExpertExchange and of a Routing.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +24,14 @@ namespace unisono::detail {
 
 struct RoutingState {
   std::shared_ptr<const char> exchange;  // ExpertExchangeState::identity
-  std::uint64_t number = 0;              // among the exchange's routings, the same on all ranks
+  std::uint64_t number = 0;              // sequence number in the exchange, equal on all ranks
   int k = 1;
   std::size_t tokens = 0;
   ExpertLayout layout = ExpertLayout::expert_major;
   std::vector<int> experts_here;
   experts::Places places;
-  experts::InterHostLayout inter_host;  // between several hosts
-  std::string load;                     // for labels; empty: it is even
+  experts::InterHostLayout inter_host;  // used between hosts
+  std::string load;                     // for labels; empty: the load is even
 };
 
 // A dispatch or a combine that has been started.
@@ -49,7 +49,7 @@ struct ExpertExchangeState {
         options(wanted),
         hosts(communicator),
         physical_experts(experts::physical_experts_of(wanted, communicator.size())) {}
-  // Collective: makes the group of this host's ranks, if there are several hosts.
+  // Collective. Creates the group of this host's ranks if there are several hosts.
   void meet() {
     if (!hosts.single() && comm->size() > comm->hosts()) {
       ranks_here = comm->split(static_cast<int>(hosts.mine()), comm->rank());
@@ -62,19 +62,19 @@ struct ExpertExchangeState {
   Communicator* comm;
   ExpertExchangeOptions options;
   experts::HostMap hosts;
-  Communicator ranks_here = Handles::communicator(nullptr);  // on this host, if there are several
+  Communicator ranks_here = Handles::communicator(nullptr);  // set if there are several hosts
   experts::PhysicalExperts physical_experts;
-  // Its address identifies the exchange; routings keep it alive, so that no other exchange gets the
-  // same address.
+  // Identifies the exchange by its address. Routings keep it alive, so that no other exchange gets
+  // the same address.
   std::shared_ptr<const char> identity = std::make_shared<const char>('\0');
   std::uint64_t routings = 0;
-  std::size_t max_tokens = 0;  // the most that any rank has routed at once; the same on all ranks
-  // By rank: the last routing that excludes it. Empty: all ranks are included.
+  std::size_t max_tokens = 0;  // most tokens that a rank has routed at once; equal on all ranks
+  // The last routing that excludes each rank. Empty: all ranks are included.
   std::vector<std::uint64_t> out_until;
-  // Copies, for peers, of memory that they cannot read directly.
+  // Copies of memory that peers cannot read directly.
   Region staged[kMaxPayloads];
   Region relayed[kMaxPayloads];                // rows from other hosts, for peers
-  std::vector<std::byte> coded[kMaxPayloads];  // if no peer reads it
+  std::vector<std::byte> coded[kMaxPayloads];  // coded rows that no peer reads
   experts::SentRows sent[kMaxPayloads];        // between hosts
   std::shared_ptr<experts::AsyncCalls> async;  // shared with requests
 };

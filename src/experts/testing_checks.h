@@ -21,7 +21,7 @@
 
 namespace unisono::experts::testing {
 
-// Floats, in registered memory or not.
+// Floats in registered or ordinary memory.
 struct Floats {
   Floats(Communicator& comm, std::size_t count, bool registered) : size(count) {
     if (registered) {
@@ -54,7 +54,8 @@ inline bool rows_are_right(const Shape& shape, const Routing& routing,
   return right;
 }
 
-// rank_major, flat: by source rank and token; flat also by place among the k.
+// Returns true if the rows are in the documented order. rank_major and flat: by source rank and
+// token; flat also by slot.
 inline bool are_in_order(const Shape& shape, const Routing& routing) {
   const auto choices = served(shape);
   const auto k = static_cast<std::size_t>(shape.options.k);
@@ -85,7 +86,7 @@ inline bool are_in_order(const Shape& shape, const Routing& routing) {
 // Computes the source of each row from the choices alone.
 inline bool sources_are_right(const Shape& shape, const Routing& routing) {
   if (!shape.options.experts_of_rank.empty()) {
-    return true;  // replicas take turns: checked by the rows and the sums
+    return true;  // replicas take turns; rows and sums check them instead
   }
   if (shape.options.layout != ExpertLayout::expert_major) {
     return are_in_order(shape, routing);
@@ -115,7 +116,7 @@ inline bool sources_are_right(const Shape& shape, const Routing& routing) {
   return true;
 }
 
-// Applies each row's expert; rank_major: sums over this rank's experts.
+// Applies each row's expert. For rank_major, sums over this rank's experts.
 inline void compute(const Shape& shape, const Routing& routing, std::span<const float> rows,
                     std::span<float> outputs) {
   const auto k = static_cast<std::size_t>(shape.options.k);
@@ -135,7 +136,8 @@ inline void compute(const Shape& shape, const Routing& routing, std::span<const 
   }
 }
 
-// weighted: with weight_of(); otherwise without weights, as for rank_major, whose rows are sums.
+// Checks the gradients. `weighted`: uses weight_of() as weights; otherwise there are none, as for
+// rank_major, whose rows are sums.
 inline bool gradients_are_right(Communicator& comm, ExpertExchange& exchange, const Shape& shape,
                                 const Routing& routing, bool weighted, const Floats& outputs) {
   const int rank = comm.rank();
@@ -184,7 +186,7 @@ inline bool gradients_are_right(Communicator& comm, ExpertExchange& exchange, co
 
 enum class Form { blocking, async };
 
-// Dispatch and combine, with `between` while an asynchronous call is in progress.
+// Dispatches in the given form, and calls `between` while an asynchronous call is in progress.
 template <typename Between>
 void dispatch_as(Form form, ExpertExchange& exchange, const Routing& routing,
                  const std::vector<Payload>& payloads, const Between& between) {
@@ -227,7 +229,7 @@ inline std::vector<float> coded(std::span<const float> row, RowCoding coding) {
   return read;
 }
 
-// Coded rows, there and back.
+// Checks dispatch and combine with coded rows.
 inline void check_coded(Communicator& comm, ExpertExchange& exchange, const Routing& routing,
                         const Shape& shape, std::span<const float> tokens, RowCoding coding,
                         Form form, const std::string& what) {
@@ -252,7 +254,7 @@ inline void check_coded(Communicator& comm, ExpertExchange& exchange, const Rout
   }
   EXPECT_TRUE(right) << what << ": coded dispatch";
 
-  // Rows that all ranks know: the token's, tripled.
+  // Outputs that all ranks can compute: three times the token.
   const bool many = shape.options.layout == ExpertLayout::rank_major;
   for (float& value : rows) {
     value *= 3.0F;
@@ -298,7 +300,7 @@ std::vector<Element> converted(const std::vector<float>& values) {
   return elements;
 }
 
-// Three payloads at once, and a residual that is `out`, with rows of any float type.
+// Checks three payloads in one call, and a residual equal to `out`, with rows of any float type.
 template <typename Element>
 void check_payloads(Communicator& comm, ExpertExchange& exchange, const Routing& routing,
                     const Shape& shape, Dtype dtype, Form form, const std::string& what) {
@@ -352,7 +354,7 @@ void check_payloads(Communicator& comm, ExpertExchange& exchange, const Routing&
     }
   }
   EXPECT_TRUE(right) << what << ": payloads of " << to_string(dtype);
-  if (many) {  // sums over the experts of a rank, here of none
+  if (many) {  // rows are sums over a rank's experts, of which this case has none
     rows.assign(rows.size(), Element{});
   }
   std::vector<Element> out = converted<Element>(residual);
@@ -376,7 +378,7 @@ void check_payloads(Communicator& comm, ExpertExchange& exchange, const Routing&
       << what << ": a residual of " << to_string(dtype);
 }
 
-// Rows in place, or the error.
+// Checks gathered rows, or the expected error.
 inline void check_gathered(Communicator& comm, ExpertExchange& exchange, const Routing& routing,
                            const Shape& shape, const Floats& tokens, const std::string& what) {
   bool any = false;
@@ -406,7 +408,7 @@ inline void check_gathered(Communicator& comm, ExpertExchange& exchange, const R
   }
 }
 
-// Starting a thread for the asynchronous form takes a while, so few shapes use it.
+// Alternates between the asynchronous and the blocking form.
 inline Form form_of(const Shape& shape, int again) {
   const std::size_t number = shape.hidden + static_cast<std::size_t>(again);
   return number % 2 == 0 ? Form::async : Form::blocking;
@@ -426,7 +428,7 @@ inline void check_shape(Communicator& comm, const Shape& shape, const std::strin
     weights[place] = weight_of(rank, place);
   }
   const bool weighted = shape.options.layout != ExpertLayout::rank_major;
-  for (int again = 0; again < 2; ++again) {  // a routing is reused
+  for (int again = 0; again < 2; ++again) {  // uses the routing twice
     EXPECT_LE(routing.rows(), exchange.max_rows()) << what;
     const Floats rows(comm, routing.rows() * shape.hidden, shape.registered);
     const Floats outputs(comm, rows.size, shape.registered);
@@ -462,8 +464,9 @@ inline void check_shape(Communicator& comm, const Shape& shape, const std::strin
   EXPECT_TRUE(sources_are_right(shape, routing)) << what;
 }
 
-// UNISONO_EXPERTS_CASES: cases per number of ranks, 2000 if unset. UNISONO_EXPERTS_FIRST: the
-// number of the first case, to run many in parts, or to rerun a failed one.
+// Returns UNISONO_EXPERTS_CASES, the number of cases per number of ranks; 2000 if unset.
+// UNISONO_EXPERTS_FIRST is the number of the first case, to split a long run or to rerun a failed
+// case.
 inline int cases() {
   const auto wanted = read_env("UNISONO_EXPERTS_CASES");
   return wanted ? std::stoi(*wanted) : repetitions(2000);
@@ -473,7 +476,7 @@ inline int first_case() {
   return wanted ? std::stoi(*wanted) : 0;
 }
 
-// Returns the failure, or an empty text.
+// Returns the failure, or "".
 inline std::string check_random_shapes(Communicator& comm, int count) {
   std::mt19937 random(static_cast<unsigned>(comm.size()));
   const int first = first_case();

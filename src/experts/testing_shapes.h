@@ -1,4 +1,4 @@
-// Random exchanges, and the expected results computed by one process that holds all tokens.
+// Random exchanges, with expected results computed by one process that holds all tokens.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace unisono::experts::testing {
 
-// One world's tokens: all ranks know them here, but only the oracle may look at them.
+// Tokens of one world. Every rank has them all, but only the oracle may use other ranks' tokens.
 struct Shape {
   ExpertExchangeOptions options;
   std::vector<std::vector<std::int32_t>> chosen;  // by rank
@@ -26,7 +26,7 @@ struct Shape {
   }
 };
 
-// Small integers: all sums of them and of their products are exact.
+// Returns small integers, whose products and sums are exact.
 inline float value_of(int rank, std::size_t token, std::size_t i) {
   return static_cast<float>((rank * 31 + static_cast<int>(token) * 7 + static_cast<int>(i)) % 17 -
                             8);
@@ -49,7 +49,7 @@ inline Shape draw(std::mt19937& random, int ranks) {
   shape.options.capacity = below(4) == 0 ? below(6) : -1;
   shape.hidden = static_cast<std::size_t>(below(3) == 0 ? 1 + below(200) : 1 + below(9));
   shape.registered = below(2) == 0;
-  if (below(3) == 0) {  // any places, also replicas
+  if (below(3) == 0) {  // random placement, with replicas
     shape.options.experts_of_rank.resize(static_cast<std::size_t>(ranks));
     for (int expert = 0; expert < shape.options.experts; ++expert) {
       std::set<int> held;
@@ -69,7 +69,7 @@ inline Shape draw(std::mt19937& random, int ranks) {
       std::iota(all.begin(), all.end(), 0);
       std::shuffle(all.begin(), all.end(), random);
       for (int slot = 0; slot < shape.options.k; ++slot) {
-        // A token may have no expert at a place, or one that it has already.
+        // A slot may have no expert, or an expert that the token already has.
         const int other = below(16) == 0 ? 0 : slot;
         chosen.push_back(below(8) == 0 ? -1 : all[static_cast<std::size_t>(other)]);
       }
@@ -78,7 +78,7 @@ inline Shape draw(std::mt19937& random, int ranks) {
   return shape;
 }
 
-// Returns the experts that serve each choice: -1 if it is absent or dropped.
+// Returns the expert that serves each choice, or -1 if the choice is absent or dropped.
 inline std::vector<std::vector<std::int32_t>> served(const Shape& shape) {
   std::map<std::int32_t, std::int64_t> taken;
   auto result = shape.chosen;

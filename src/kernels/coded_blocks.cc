@@ -1,4 +1,4 @@
-// f32 as blocks of codes of 8 bits with a scale, or as bf16.
+// Encodes f32 as blocks of 8-bit codes with a scale, or as bf16.
 #include "kernels/coded_blocks.h"
 
 #include <algorithm>
@@ -14,20 +14,20 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/coded_blocks.cc"
-#include "hwy/foreach_target.h"  // first, as it includes this file again
+#include "hwy/foreach_target.h"  // must come first: includes this file again
 #include "hwy/highway.h"
 #include "kernels/codes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
 
-// Lanes of a block: no more than it has, so that a whole block is whole vectors.
+// Vectors have at most kCodeBlock lanes, so that a block consists of whole vectors.
 using BlockTag = hn::CappedTag<float, kCodeBlock>;
 using BlockBits = hn::RebindToUnsigned<BlockTag>;
 using BlockInts = hn::RebindToSigned<BlockTag>;
 using BlockCodes = hn::Rebind<std::int8_t, BlockTag>;
 
-// The bf16 that is nearest to a number that is finite.
+// Returns the bf16 nearest to a finite number.
 HWY_INLINE std::uint16_t nearest_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
@@ -37,8 +37,8 @@ HWY_INLINE float from_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(std::uint32_t{bits} << 16U);
 }
 
-// The greatest magnitude of a whole block, as bits: NaN is greater than infinity, which is greater
-// than all numbers.
+// Returns the bits of the greatest magnitude in a whole block. NaN counts as greater than infinity,
+// and infinity as greater than all numbers.
 HWY_INLINE std::uint32_t greatest_bits(const std::byte* from) {
   const BlockBits d;
   auto all = hn::Zero(d);
@@ -48,7 +48,7 @@ HWY_INLINE std::uint32_t greatest_bits(const std::byte* from) {
   return hn::GetLane(hn::MaxOfLanes(d, all));
 }
 
-// The greatest scale of which 127 times is a finite f32.
+// The greatest scale for which 127 * scale is a finite f32.
 constexpr auto kMostScale = static_cast<std::uint16_t>(
     std::bit_cast<std::uint32_t>(std::numeric_limits<float>::max() / 127.0F) >> 16U);
 constexpr std::uint32_t kInfinity = 0x7f800000U;
@@ -79,7 +79,7 @@ HWY_INLINE void encode_block(std::byte* to, const std::byte* from) {
   }
 }
 
-// Decodes the data after a tiny block's mark, or the mark itself.
+// Decodes a tiny block: in bf16 the data after the mark, in i8 the whole block.
 HWY_INLINE void decode_tiny_block(std::byte* to, const std::byte* from) {
   TinyBlock block;
   std::memcpy(&block.scale, from, sizeof block.scale);
@@ -136,8 +136,9 @@ void decode_i8(void* floats, const void* coded, std::size_t count) {
   }
 }
 
-// In bf16 a block of numbers below its least normal one is this, which is no number's code, and an
-// i8 block. There is room for that in a block of this many elements.
+// In bf16, a block whose numbers are all below the least normal number is stored as this mark,
+// which encodes no number, followed by an i8 block. That fits if the block has at least kLeastTiny
+// elements.
 constexpr std::uint16_t kTinyMark = 0xffffU;
 constexpr std::size_t kLeastTiny = 4;
 constexpr auto kLeastNormal = std::bit_cast<std::uint32_t>(0x1p-126F);
@@ -167,8 +168,8 @@ HWY_INLINE void decode_numbers(std::byte* to, const std::byte* from, std::size_t
       });
 }
 
-// A block whose greatest magnitude bf16 has no near number for: `from` are kCodeBlock elements, of
-// which `count` are sent. A finite number stays finite.
+// Encodes a block whose greatest magnitude is beyond the normal range of bf16. `from` has
+// kCodeBlock elements, of which `count` are sent. Finite numbers stay finite.
 void encode_edge(std::byte* to, std::byte* from, std::size_t count, std::uint32_t greatest) {
   if (greatest < kLeastNormal) {
     const TinyBlock block = encode_tiny(from, greatest);

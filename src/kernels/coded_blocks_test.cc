@@ -1,5 +1,5 @@
-// Encoded f32 against the arithmetic of their definition, on every SIMD target that this CPU can
-// run; and the table of errors.
+// Compares encoded f32 with their definition on every SIMD target that this CPU can run, and checks
+// the table of errors.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -37,7 +37,8 @@ Floats draw(std::size_t count, unsigned seed) {
   return values;
 }
 
-// Returns the values after encode() and decode(), at any alignment, and checks the bytes around.
+// Returns the values after encode() and decode() at several alignments. Checks that surrounding
+// bytes do not change.
 Floats through(MoveCode code, const Floats& values) {
   const CodedBlockFunctions functions = find_coded_blocks(code);
   const std::size_t bytes = coded_bytes(code, values.size());
@@ -53,7 +54,7 @@ Floats through(MoveCode code, const Floats& values) {
   return result;
 }
 
-// By the formula, one element after the other.
+// Returns the greatest magnitude of a block, computed one element at a time.
 float greatest_of(const Floats& values, std::size_t block) {
   float greatest = 0;
   for (std::size_t i = block; i < std::min(values.size(), block + kCodeBlock); ++i) {
@@ -98,7 +99,7 @@ TEST_F(CodedBlocks, WhatWasDecodedIsEncodedWithoutAFurtherRounding) {
   std::uniform_int_distribution<std::uint32_t> bits;
   for (int round = 0; round < 2000; ++round) {
     Floats values = draw(97, static_cast<unsigned>(round));
-    for (float& value : values) {  // of every magnitude that one block can have, and finite
+    for (float& value : values) {  // finite, of every magnitude that one block can have
       value = std::ldexp(value, static_cast<int>(bits(random) % 12) + round % 240 - 124);
       value = std::isfinite(value) ? value : std::numeric_limits<float>::max();
     }
@@ -155,7 +156,7 @@ TEST_F(CodedBlocks, SpecialValues) {
   }
 }
 
-// For any numbers: from the least f32 to the greatest, in blocks of every length.
+// Uses numbers from the least f32 to the greatest, in blocks of every length.
 TEST_F(CodedBlocks, EndsOfTheRangeStayWithinTheBound) {
   for (const std::int64_t target : all_targets()) {
     use_target(target);
@@ -169,7 +170,7 @@ TEST_F(CodedBlocks, EndsOfTheRangeStayWithinTheBound) {
             values[i] = -value * (static_cast<float>(i % 5) / 4);
           }
           const Floats once = through(code, values);
-          // The last 1 to 3 elements of a message have no room for a scale in bf16.
+          // In bf16, the last 1 to 3 elements of a message have no room for a scale.
           const std::size_t whole =
               code == MoveCode::bf16 && count % 32 < 4 ? count / 32 * 32 : count;
           for (std::size_t i = 0; i < count; ++i) {
@@ -214,8 +215,8 @@ TEST_F(CodedBlocks, AnyBytesCanBeDecoded) {
   }
 }
 
-// Normal numbers summed over some ranks in two shots: each input rounded, and the result. Root mean
-// square of the error over that of the result.
+// Sums normally distributed numbers over `ranks` in two steps, rounding each input and the result.
+// Returns the root mean square of the error divided by that of the result.
 template <class Round>
 double two_shot_error(unsigned ranks, const Round& round) {
   constexpr std::size_t kElements = 1 << 15;
@@ -223,7 +224,7 @@ double two_shot_error(unsigned ranks, const Round& round) {
   std::vector<double> exact(kElements, 0.0);
   for (unsigned rank = 0; rank < ranks; ++rank) {
     const Floats input = draw(kElements, 100 + rank);
-    const Floats rounded = rank == 0 ? input : round(input);  // the owner's own is not sent
+    const Floats rounded = rank == 0 ? input : round(input);  // the owner's input is not sent
     for (std::size_t i = 0; i < kElements; ++i) {
       sum[i] += rounded[i];
       exact[i] += input[i];
@@ -243,7 +244,7 @@ double error_of(MoveCode code, unsigned ranks) {
   return two_shot_error(ranks, [code](const Floats& values) { return through(code, values); });
 }
 
-// For comparison, codes of 8 bits that are floats.
+// Rounds to 8-bit float codes, for comparison.
 Floats through_f8(const Floats& values) {
   const CodedRowFunctions rows = find_coded_rows(Dtype::f32, Dtype::f8e4m3);
   std::vector<float> coded(kernels::coded_bytes(values.size()) / sizeof(float));

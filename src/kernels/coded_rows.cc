@@ -1,4 +1,4 @@
-// Rows of floats as codes of 8 bits with a scale for each block.
+// Encodes rows of floats as 8-bit codes with a scale per block.
 #include "kernels/coded_rows.h"
 
 #include <cstdint>
@@ -10,14 +10,15 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/coded_rows.cc"
-#include "hwy/foreach_target.h"  // first, as it includes this file again
+#include "hwy/foreach_target.h"  // must come first: includes this file again
 #include "hwy/highway.h"
 #include "kernels/codes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
 
-// Codes are widened to as many f32, so beside them a vector of the dtype has as many elements.
+// A vector of codes is widened to f32 vectors with equal lane counts, so vectors of the dtype use
+// that lane count too.
 template <class Format>
 using LanesOf = std::conditional_t<std::is_same_v<Format, Bf16>, Bf16Lanes, Format>;
 
@@ -27,7 +28,7 @@ void encode_row(void* coded, const void* row, std::size_t count) {
   constexpr std::size_t kSize = sizeof(typename Lanes::Lane);
   const typename Code::D code;
   if (count == 0) {
-    return;  // a row of nothing may be nowhere
+    return;  // an empty row may be null
   }
   auto* scales = static_cast<std::byte*>(coded);
   auto* codes = scales + coded_scales(count) * sizeof(float);
@@ -96,7 +97,7 @@ void decode_row(void* row, const void* coded, std::size_t count, Store how) {
   }
 }
 
-// A block, rounded as it would be by a code and back.
+// Rounds a block as encoding and decoding would.
 template <class Format, class Code, class Size>
 HWY_INLINE void round_block(std::byte* to, const ScaledBlock& block, Size size) {
   const typename Format::D d;
@@ -137,7 +138,7 @@ void round_row(void* const* targets, int target_count, const void* row, std::siz
   });
 }
 
-// Accumulators beside each other in memory: those of the element `sums` stands for.
+// Loads accumulators from consecutive memory.
 template <class Acc>
 HWY_INLINE Acc load_sums(const float* sums) {
   const FloatTag df;
@@ -158,8 +159,8 @@ HWY_INLINE void store_sums(Acc acc, float* sums) {
   }
 }
 
-// Sums begin with those of an addend, or with zero; never with -0, so that the sign of a zero which
-// is added does not matter. `lanes` is 0 for a whole vector.
+// Returns the initial sums: the addend, or zero. Sums never start with -0, so that the sign of an
+// added zero does not matter. `lanes` is 0 for a whole vector.
 template <class Format>
 HWY_INLINE typename Format::Acc first_sums(const std::byte* addend, std::size_t lanes) {
   const auto begin = [](FloatVec value) { return hn::Add(value, hn::Zero(FloatTag())); };
@@ -169,7 +170,7 @@ HWY_INLINE typename Format::Acc first_sums(const std::byte* addend, std::size_t 
   return each_of(begin, lanes == 0 ? widen<Format>(addend) : widen_first<Format>(addend, lanes));
 }
 
-// There is one NaN, whatever the way to it.
+// Writes sums. Every NaN gets the same bits, however it arose.
 template <class Format>
 HWY_INLINE void write_sums(typename Format::Acc sums, std::byte* to, std::size_t lanes) {
   const typename Format::D d;
@@ -183,8 +184,9 @@ HWY_INLINE void write_sums(typename Format::Acc sums, std::byte* to, std::size_t
   }
 }
 
-// begin(i, lanes) += element i of each block, in their order; end(sums, i, lanes) takes them.
-// `values(block, i, lanes)` gives the elements, less their scale. `lanes` is 0 for a whole vector.
+// Adds element i of each block, in block order, to begin(i, lanes), and passes the sums to
+// end(sums, i, lanes). values(block, i, lanes) returns the unscaled elements. `lanes` is 0 for a
+// whole vector.
 template <class Format, class Size, class Values, class Begin, class End>
 HWY_INLINE void add_blocks(const ScaledBlock* blocks, int count, Size size, const Values& values,
                            const Begin& begin, const End& end) {
@@ -196,7 +198,7 @@ HWY_INLINE void add_blocks(const ScaledBlock* blocks, int count, Size size, cons
                    acc, values(block, i, part));
   };
   std::size_t i = 0;
-  // Several vectors at once, so that their chains of additions overlap.
+  // Processes several vectors at once, so that their chains of additions overlap.
   for (; size - i >= 4 * lanes; i += 4 * lanes) {
     Acc a = begin(i, 0);
     Acc b = begin(i + lanes, 0);
@@ -223,8 +225,8 @@ HWY_INLINE void add_blocks(const ScaledBlock* blocks, int count, Size size, cons
   }
 }
 
-// The rows of a weighted sum, and how their blocks are found: find(blocks, row, some, first, size)
-// says where those of some rows are and what scales them, which also brings them into the cache.
+// Sums rows block by block. find(blocks, row, some, first, size) fills in the positions and scales
+// of the blocks of `some` rows, which also brings the blocks into the cache.
 template <class Format, class Find, class Values>
 struct BlockSums {
   void* target;
@@ -236,9 +238,9 @@ struct BlockSums {
 
   template <class Size>
   HWY_INLINE void sum(std::size_t first, Size size) const {
-    constexpr int kMostRows = 16;  // at once
+    constexpr int kMostRows = 16;  // summed at once
     constexpr std::size_t kSize = sizeof(typename Format::Lane);
-    alignas(64) float sums[kCodedBlock];  // where there are more rows than at once
+    alignas(64) float sums[kCodedBlock];  // partial sums, if there are more rows
     ScaledBlock blocks[kMostRows];
     const auto* from = static_cast<const std::byte*>(addend);
     auto* to = static_cast<std::byte*>(target) + first * kSize;
@@ -316,7 +318,7 @@ void sum_rounded_rows(void* target, const void* addend, const void* const* rows,
     for (int i = row; i < row + some && i < next_count; ++i) {
       const auto* next = static_cast<const std::byte*>(next_rows[i]) + first * kSize;
       for (std::size_t line = 0; line < size * kSize; line += 64) {
-        __builtin_prefetch(next + line, 0, 2);  // not into the first cache, where blocks are
+        __builtin_prefetch(next + line, 0, 2);  // to the second-level cache
       }
     }
     for (int i = 0; i < some; i += 4) {

@@ -1,5 +1,5 @@
-// Rows of floats as codes of 8 bits with one f32 scale for each block of 128: what an exchange
-// sends instead of them. Codes are i8 or f8e4m3, whose greatest, M, is 127 or 448.
+// Rows of floats encoded as 8-bit codes with one f32 scale per block of 128 elements, which an
+// exchange sends instead of the rows. Codes are i8 or f8e4m3; M, the greatest code, is 127 or 448.
 //
 //   coded row   ceil(count / 128) scales, then count codes, padded to 4 bytes
 //   scale       the greatest magnitude of the block / M
@@ -7,11 +7,11 @@
 //   error       i8: at most half a scale of each element. f8e4m3: at most 1/16 of the element, or
 //               2^-10 of a scale if that is more. Besides, the rounding of the dtype
 //
-// Where a peer reads a row from memory, nothing is gained by coding it: round() and rounded_sum()
-// read rows as they are, and give the bits that coded ones would.
+// If a peer reads a row from memory, coding saves nothing. round() and rounded_sum() read uncoded
+// rows and give the same bits as coded rows.
 //
-// A block with an infinity or a NaN is decoded as NaN; one whose magnitudes are all below 2^-119
-// (f8e4m3: 2^-108) as zero. The bits are the same with every instruction set.
+// A block with an infinity or a NaN decodes to NaN. A block whose magnitudes are all below 2^-119
+// (f8e4m3: 2^-108) decodes to zero. The bits are the same with every instruction set.
 #pragma once
 
 #include <cstddef>
@@ -31,27 +31,28 @@ constexpr std::size_t coded_bytes(std::size_t count) {
   return coded_scales(count) * sizeof(float) + (count + 3) / 4 * 4;
 }
 
-// Writes what decode() would give after encode() to `target_count` places, 1 or more.
+// Writes the result of encode() and decode() to `target_count` targets, 1 or more.
 using RoundRowFunction = void (*)(void* const* targets, int target_count, const void* row,
                                   std::size_t count, Store store);
 
-// weighted_sum() of what encode() would give. Meanwhile it fetches `next_count` rows, those of the
-// next call, of the same length.
+// Computes weighted_sum() of the encoded rows without encoding them. Also prefetches `next_count`
+// rows of the same length for the next call.
 using RoundedSumFunction = void (*)(void* target, const void* addend, const void* const* rows,
                                     const float* factors, int row_count, std::size_t count,
                                     const void* const* next_rows, int next_count);
 
-// `coded` is aligned to 4 bytes. None of these throws.
+// `coded` must be aligned to 4 bytes. None of these functions throws.
 struct CodedRowFunctions {
   void (*encode)(void* coded, const void* row, std::size_t count) = nullptr;
   void (*decode)(void* row, const void* coded, std::size_t count, Store store) = nullptr;
-  // Sums decoded rows, which are f32 here: each code times (its scale times the row's factor).
+  // Sums coded rows in f32: each code times (its scale times the row's factor).
   WeightedSumFunction weighted_sum = nullptr;
   RoundRowFunction round = nullptr;
   RoundedSumFunction rounded_sum = nullptr;
 };
 
-// For rows of bf16, f16 and f32, and codes of i8 and f8e4m3; all others are nullptr.
+// Returns the functions for rows of bf16, f16 or f32 and codes of i8 or f8e4m3; null functions for
+// all other types.
 CodedRowFunctions find_coded_rows(Dtype dtype, Dtype code);
 
 }  // namespace unisono::kernels

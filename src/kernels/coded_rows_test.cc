@@ -1,5 +1,4 @@
-// Coded rows against the arithmetic of their definition, on every SIMD target that this CPU can
-// run.
+// Compares coded rows with their definition on every SIMD target that this CPU can run.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -33,19 +32,19 @@ std::vector<float> draw(std::size_t count, unsigned seed) {
   return row;
 }
 
-// A code of the greatest magnitude `most`, as a float.
+// Rounds a scaled number to the nearest code, as a float.
 using Rounded = float (*)(float scaled);
 struct Code {
   Dtype dtype;
   float most;
   Rounded round;
 };
-// An integer has no -0.
+// i8 has no -0, hence the added zero.
 const Code kCodes[] = {
     {Dtype::i8, 127.0F, [](float scaled) { return std::nearbyintf(scaled) + 0.0F; }},
     {Dtype::f8e4m3, 448.0F, [](float scaled) { return to_float(to_f8e4m3(scaled)); }}};
 
-// By the formula, one element after the other.
+// Encodes and decodes a row by the definition, one element at a time.
 std::vector<float> decoded(const std::vector<float>& row, const Code& code, float factor = 1) {
   std::vector<float> result(row.size());
   for (std::size_t first = 0; first < row.size(); first += 128) {
@@ -105,14 +104,14 @@ TEST_F(CodedRows, AreAsTheFormulaSays) {
   }
 }
 
-// Rows of whatever bits, among them blocks that cannot be coded, or are zero.
+// Returns a row with random bits, including blocks that cannot be coded and blocks of zeros.
 std::vector<std::byte> draw_bits(std::size_t count, Dtype dtype, unsigned seed) {
   std::mt19937 engine(seed);
   const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
   std::vector<std::byte> row(count * size_of(dtype));
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t sign = random() % 2 << 31;
-    const std::size_t kind = (i / 128 + seed) % 4;  // of a block
+    const std::size_t kind = (i / 128 + seed) % 4;  // kind of block
     const std::uint32_t magnitude = kind == 0   ? (random() % 0x3000000U) + 0x3e000000U
                                     : kind == 1 ? random() % 0x7f800000U
                                     : kind == 2 ? random() % 0x00100000U
@@ -125,7 +124,7 @@ std::vector<std::byte> draw_bits(std::size_t count, Dtype dtype, unsigned seed) 
   return row;
 }
 
-// Rows that are rounded where they lie, and their sums, beside those that have been coded.
+// Compares round() and rounded_sum() with encoding and decoding.
 void check_in_place(Dtype dtype, const Code& code, std::size_t count, const std::string& what) {
   constexpr std::size_t kRows = 21;
   const CodedRowFunctions functions = find_coded_rows(dtype, code.dtype);
@@ -184,7 +183,7 @@ TEST_F(CodedRows, AreTheSameWhereTheyLie) {
   }
 }
 
-// 1/16 of the element, or half the least code.
+// The bound is 1/16 of the element, or half the least code.
 TEST_F(CodedRows, FloatsAreOffByTheirBound) {
   std::vector<float> row = draw(4096, 7);
   for (std::size_t i = 0; i < row.size(); i += 3) {

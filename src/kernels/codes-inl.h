@@ -1,5 +1,5 @@
-// Codes of 8 bits for blocks of floats, and what scales a block. Part of coded_rows.cc, which says
-// how long a block is. Compiled once for every SIMD target.
+// 8-bit codes for blocks of floats, and the scale of a block. Part of coded_rows.cc, which defines
+// the block length. Compiled once for every SIMD target.
 #if defined(UNISONO_KERNELS_CODES_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef UNISONO_KERNELS_CODES_INL_H
 #undef UNISONO_KERNELS_CODES_INL_H
@@ -22,10 +22,10 @@ HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A code has: D, the tag of its lanes; kGreatest; kLeast, below which the greatest magnitude of a
-// block counts as zero, as a scale or what is decoded might be subnormal or kGreatest / less
-// infinite; encode() of scaled floats; decode(); round(), which is both without the code, but for
-// the sign of a zero, which with_sign() sets.
+// A code defines: D, the tag of its lanes; kGreatest; kLeast; encode() of scaled floats; decode();
+// round(), which equals encode() and decode() except for the sign of zeros; with_sign(), which sets
+// that sign. A block whose greatest magnitude is below kLeast counts as zero: its scale or decoded
+// values could be subnormal, or kGreatest divided by the magnitude infinite.
 struct I8Code {
   using D = hn::Rebind<std::int8_t, FloatTag>;
   static constexpr float kGreatest = 127.0F;
@@ -38,7 +38,7 @@ struct I8Code {
     return hn::ConvertTo(FloatTag(), hn::PromoteTo(hn::RebindToSigned<BitsTag>(), codes));
   }
   static HWY_INLINE FloatVec round(FloatVec scaled) { return hn::Round(scaled); }
-  static HWY_INLINE FloatVec with_sign(FloatVec rounded, FloatVec) {  // there is no -0
+  static HWY_INLINE FloatVec with_sign(FloatVec rounded, FloatVec) {  // i8 has no -0
     return hn::Add(rounded, hn::Zero(FloatTag()));
   }
 };
@@ -52,8 +52,8 @@ struct F8Code {
     return F8e4m3Lanes::encode<SumOp>(scaled);
   }
   static HWY_INLINE FloatVec decode(hn::Vec<D> codes) { return F8e4m3Lanes::decode<SumOp>(codes); }
-  // Adding 1.5 * 2^20 times the power of two below the value, or 2^-6, that of subnormals, makes
-  // the addition itself round.
+  // Rounds by adding and subtracting 1.5 * 2^20 times the power of two below the value, or times
+  // 2^-6 for subnormals.
   static HWY_INLINE FloatVec round(FloatVec scaled) {
     const BitsTag d;
     const auto bits = hn::BitCast(d, scaled);
@@ -68,7 +68,7 @@ struct F8Code {
   }
 };
 
-// bf16 as many to a vector as f32, which the codes are widened to.
+// bf16 with as many lanes as f32, to which codes are widened.
 struct Bf16Lanes : Widened<std::uint16_t> {
   template <class Op>
   static HWY_INLINE Acc decode(Raw raw) {
@@ -85,8 +85,9 @@ struct Bf16Lanes : Widened<std::uint16_t> {
   }
 };
 
-// The magnitudes of a block, compared as integers in the bits of the dtype: NaN is greater than
-// infinity, which is greater than all numbers. Each lane has the greatest of some.
+// Returns a vector in which each lane is the greatest magnitude of some elements of a block.
+// Magnitudes are compared as integers: NaN is greater than infinity, and infinity is greater than
+// all numbers.
 template <class Bits, class Size>
 HWY_INLINE hn::Vec<hn::ScalableTag<Bits>> greatest_lanes(const std::byte* from, Size count) {
   const hn::ScalableTag<Bits> d;
@@ -121,7 +122,7 @@ HWY_INLINE auto fold(D d, hn::Vec<D> all) {
   }
 }
 
-// Four lanes, one of which has the greatest.
+// Returns four lanes, one of which is the greatest magnitude of the block.
 template <class Bits, class Size>
 HWY_INLINE hn::Vec<FourBits> greatest_of(const std::byte* from, Size count) {
   const auto all = greatest_lanes<Bits>(from, count);
@@ -134,19 +135,19 @@ HWY_INLINE hn::Vec<FourBits> greatest_of(const std::byte* from, Size count) {
 }
 #endif
 
-// The position of a block and the factors of its elements: `factor` converts elements to codes,
-// `back` converts codes to elements.
+// A block's address and scale factors: `factor` converts elements to codes, `back` converts codes
+// to elements.
 struct ScaledBlock {
   const std::byte* from;
   float factor;
   float back;
 };
 
-// A block of nothing but zeros stands for one that is coded so.
+// Replaces blocks that count as zero.
 alignas(64) constexpr std::byte kZeros[kCodedBlock * sizeof(float)] = {};
 
-// The f32 of one to four magnitudes, as bits. They stay in a vector if they can: what is stored
-// piece by piece and loaded as a whole is waited for.
+// Converts the bits of four magnitudes from the dtype to f32. Works on whole vectors if possible,
+// because a vector load after narrower stores stalls.
 template <class Format>
 HWY_INLINE void widen_magnitudes(std::uint32_t* bits) {
   const hn::CappedTag<std::uint32_t, 4> d;
@@ -163,7 +164,7 @@ HWY_INLINE void widen_magnitudes(std::uint32_t* bits) {
   }
 }
 
-// The greatest magnitudes of `count` blocks, one to four, as the bits of f32; zero of others.
+// Computes the greatest magnitudes of one to four blocks, as f32 bits; 0 for missing blocks.
 template <class Format, class Size>
 HWY_INLINE void greatest_of_four(const ScaledBlock* blocks, int count, Size size,
                                  std::uint32_t* bits) {
@@ -189,7 +190,7 @@ HWY_INLINE void greatest_of_four(const ScaledBlock* blocks, int count, Size size
   widen_magnitudes<Format>(bits);
 }
 
-// Says what one to four blocks are multiplied by, as four are cheaper together.
+// Sets the factors of one to four blocks; four at once are cheaper.
 template <class Format, class Code, class Size>
 HWY_INLINE void scale_four(ScaledBlock* blocks, int count, Size size) {
   const hn::CappedTag<float, 4> df;
@@ -215,11 +216,11 @@ HWY_INLINE void scale_four(ScaledBlock* blocks, int count, Size size) {
   }
 }
 
-// The size of a block that is whole, so that loops over it are unrolled.
+// Compile-time size of a whole block, so that loops over it are unrolled.
 using WholeBlock = std::integral_constant<std::size_t, kCodedBlock>;
 
-// Calls each(block, first, size) for the blocks of a row, from element `first` on; `size` is a
-// WholeBlock or a std::size_t.
+// Calls each(block, first, size) for each block of a row. `first` is the block's first element;
+// `size` is a WholeBlock or a std::size_t.
 template <class Format, class Code, class Each>
 HWY_INLINE void for_blocks(const void* row, std::size_t count, const Each& each) {
   constexpr std::size_t kBytes = kCodedBlock * sizeof(typename Format::Lane);
@@ -243,7 +244,8 @@ HWY_INLINE void for_blocks(const void* row, std::size_t count, const Each& each)
   }
 }
 
-// Calls whole(i) for each whole vector of `count` elements, then part(i, lanes) for what is left.
+// Calls whole(i) for each whole vector of `count` elements, then part(i, lanes) for the remaining
+// elements.
 template <class D, class Size, class Whole, class Part>
 HWY_INLINE void for_vectors(D d, Size count, const Whole& whole, const Part& part) {
   const std::size_t lanes = hn::Lanes(d);
@@ -265,7 +267,7 @@ HWY_INLINE typename Format::Acc widen_first(const std::byte* from, std::size_t l
   return Format::template decode<SumOp>(load_first(typename Format::D(), from, lanes));
 }
 
-// f(vectors of f32) for each vector of some accumulators.
+// Applies `f` to each f32 vector of the accumulators.
 template <class F, class Acc, class... More>
 HWY_INLINE Acc each_of(const F& f, Acc acc, More... more) {
   if constexpr (requires { acc.even; }) {

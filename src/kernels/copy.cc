@@ -1,4 +1,4 @@
-// Copies: memcpy, and non-temporal stores for what should not displace the cache.
+// Copies with memcpy, or with non-temporal stores for data that should not displace the cache.
 #include <cstdint>
 #include <cstring>
 
@@ -9,7 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/copy.cc"
 #include "hwy/cache_control.h"
-#include "hwy/foreach_target.h"  // first, as it includes this file again
+#include "hwy/foreach_target.h"  // must come first: includes this file again
 #include "hwy/highway.h"
 #include "kernels/memory-inl.h"
 
@@ -17,7 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// `target` is aligned to a line, `bytes` a multiple of four lines.
+// Copies whole cache lines. REQUIRES: `target` is aligned to a line, and `bytes` is a multiple of
+// four lines.
 void copy_lines(std::byte* target, const std::byte* source, std::size_t bytes) {
   constexpr std::size_t kStep = 256;
   constexpr std::size_t kAhead = 1024;
@@ -55,7 +56,7 @@ void copy_streaming(std::byte* target, const std::byte* source, std::size_t byte
 
 UNISONO_PRIVATE void copy(void* target, const void* source, std::size_t bytes,
                           Store store) noexcept {
-  // Below a few pages a write past the cache only costs.
+  // For less than a page, streaming stores only cost time.
   constexpr std::size_t kStreamingMin = 4096;
   if (store == Store::streaming && bytes >= kStreamingMin) {
     copy_streaming(static_cast<std::byte*>(target), static_cast<const std::byte*>(source), bytes);

@@ -1,4 +1,4 @@
-// Copies of all sizes and alignments, cached and streaming, on every SIMD target of this CPU.
+// Tests copies of all sizes and alignments, cached and streaming, on every SIMD target of this CPU.
 #include <gtest/gtest.h>
 
 #include <cstring>

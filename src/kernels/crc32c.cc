@@ -1,5 +1,6 @@
-// Multiplications without carries fold the bytes, a few vectors at a time, into one vector that has
-// the same remainder; the instruction of the CPU, or eight tables, sum that and what is short.
+// Carry-less multiplications fold the bytes, several vectors at a time, into one vector with the
+// same remainder. The CPU's CRC instruction, or eight tables, then process that vector and the
+// remaining bytes. Short inputs are not folded.
 //
 //   source  Gopal et al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ, Intel 2009;
 //           tables: Kounavis and Berry, A Systematic Approach to Building High Performance
@@ -9,13 +10,13 @@
 #include <array>
 #include <cstring>
 
-// Only the vectors that can multiply so: of 64 bytes, of 16, and those of Arm.
+// Enables only targets with carry-less multiplication: 64-byte vectors, 16-byte vectors, and Arm.
 #define HWY_DISABLED_TARGETS \
   (HWY_SSSE3 | HWY_AVX2 | HWY_AVX3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #define HWY_WANT_AVX3_DL
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/crc32c.cc"
-#include "hwy/foreach_target.h"  // first, as it includes this file again
+#include "hwy/foreach_target.h"  // must come first: includes this file again
 #include "hwy/highway.h"
 #include "kernels/memory-inl.h"
 #if HWY_ARCH_X86
@@ -27,7 +28,7 @@
 namespace unisono::kernels {
 namespace {
 
-// Bit 31 is the coefficient of x^0, as everywhere below.
+// Multiplies by x. Here and below, bit 31 is the coefficient of x^0.
 constexpr std::uint32_t times_x(std::uint32_t value) {
   return (value >> 1) ^ ((value & 1) != 0 ? 0x82f63b78U : 0);
 }
@@ -40,8 +41,8 @@ constexpr std::uint64_t power_of_x(std::size_t exponent) {
   return value;
 }
 
-// The factors that move the halves of 16 bytes over `bytes`. A product of reflected factors is one
-// bit too low: hence the shift.
+// Factors that shift the two halves of 16 bytes by `bytes`. A product of reflected factors is one
+// bit too low, which the shift corrects.
 struct Shift {
   std::uint64_t lower;
   std::uint64_t upper;
@@ -50,7 +51,7 @@ struct Shift {
   return {power_of_x(8 * bytes + 32) << 1, power_of_x(8 * bytes - 32) << 1};
 }
 
-// Table n says what a byte with n bytes behind it adds to the sum.
+// Table n contains the contribution of a byte that n bytes follow.
 constexpr std::array<std::array<std::uint32_t, 256>, 8> make_tables() {
   std::array<std::array<std::uint32_t, 256>, 8> tables{};
   for (std::uint32_t i = 0; i < 256; ++i) {

@@ -1,4 +1,4 @@
-// A checksum against damage on the way, not against malice: the usual CRC-32C (Castagnoli).
+// CRC-32C (Castagnoli), a checksum that detects accidental damage but not manipulation.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace unisono::kernels {
 
-// The same on every processor. `before` is the sum of the bytes in front of these, when
-// they come in parts.
+// Returns the checksum, which is the same on every processor. To process data in parts, pass the
+// checksum of the preceding bytes as `before`.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0) noexcept;
 
 }  // namespace unisono::kernels

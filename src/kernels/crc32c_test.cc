@@ -13,7 +13,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-// By the definition, a bit at a time.
+// Computes the checksum by its definition, one bit at a time.
 std::uint32_t slowly(std::span<const std::byte> bytes) {
   std::uint32_t sum = ~0U;
   for (const std::byte byte : bytes) {
@@ -35,7 +35,7 @@ std::vector<std::byte> pattern(std::size_t bytes) {
   return data;
 }
 
-// The values that RFC 3720 and the catalogues of CRCs give.
+// Expects the values in RFC 3720 and in CRC catalogues.
 TEST(Crc32c, IsTheUsualOne) {
   EXPECT_EQ(crc32c({}), 0U);
   EXPECT_EQ(crc32c(bytes_of("123456789")), 0xe3069283U);

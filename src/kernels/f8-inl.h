@@ -1,9 +1,10 @@
-// f8e4m3 and f8e5m2 for arithmetic in f32, see formats-inl.h. Compiled once for every SIMD target.
+// The formats f8e4m3 and f8e5m2, with arithmetic in f32; see formats-inl.h. Compiled once for every
+// SIMD target.
 //
-// With hardware for f16, each 16-bit lane holds two elements; they are widened in place to f16, the
-// even and the odd one, and from there to f32. An f8e5m2 is the upper byte of an f16. An f8e4m3 has
-// one bit of exponent less: moved into place it is an f16 of 2^-8 times the value, subnormals
-// included, and sums can stay at that scale.
+// With f16 hardware, each 16-bit lane holds two elements, an even and an odd one, which are widened
+// in place to f16 and then to f32. An f8e5m2 is the upper byte of an f16. An f8e4m3 has one
+// exponent bit less: shifted into place, it is an f16 of 2^-8 times the value, including
+// subnormals, and sums can keep that scale.
 #if defined(UNISONO_KERNELS_F8_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef UNISONO_KERNELS_F8_INL_H
 #undef UNISONO_KERNELS_F8_INL_H
@@ -22,7 +23,7 @@ HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// As many to a vector as f32.
+// f8e4m3 with as many lanes as f32.
 struct F8e4m3Lanes : Widened<std::uint8_t> {
   template <class Op>
   static HWY_INLINE Acc decode(Raw raw) {
@@ -30,7 +31,7 @@ struct F8e4m3Lanes : Widened<std::uint8_t> {
   }
   template <class Op, bool kPair = false>
   static HWY_INLINE Raw encode(Acc acc) {
-    return shrink(encode_narrow<3, 7, 0x43f00000U, 0x7fU>(acc));  // 480, were it a number
+    return shrink(encode_narrow<3, 7, 0x43f00000U, 0x7fU>(acc));  // 480 overflows
   }
 };
 
@@ -48,7 +49,7 @@ struct F8e5m2 : Widened<std::uint8_t> {
   }
 };
 #else
-using HalfTag = hn::Rebind<std::uint16_t, FloatTag>;  // the bits of f16, as many as f32 lanes
+using HalfTag = hn::Rebind<std::uint16_t, FloatTag>;  // f16 bits, with as many lanes as f32
 using HalfVec = hn::Vec<HalfTag>;
 using ByteTag = hn::Repartition<std::uint8_t, HalfTag>;
 using ByteVec = hn::Vec<ByteTag>;
@@ -60,9 +61,9 @@ HWY_INLINE HalfVec narrow_half(FloatVec value) {
   return hn::BitCast(HalfTag(), hn::DemoteTo(hn::Rebind<hwy::float16_t, FloatTag>(), value));
 }
 
-// Rounds to kMantissa bits; values below 2^-14, the least normal f16, to what is left of them.
-// Adding 1.5 * 2^(exponent + 23 - kMantissa) makes the f32 addition itself round to nearest even
-// where it should.
+// Rounds to kMantissa bits; below 2^-14, the least normal f16, to multiples of the least subnormal.
+// Adding 1.5 * 2^(exponent + 23 - kMantissa) makes the f32 addition round to nearest even at the
+// right bit.
 template <int kMantissa, class Op>
 HWY_INLINE FloatVec round_mantissa(FloatVec value) {
   if constexpr (Op::kExact) {
@@ -74,19 +75,19 @@ HWY_INLINE FloatVec round_mantissa(FloatVec value) {
   auto exponent = hn::And(bits, hn::Set(d, 0x7f800000U));
   exponent = hn::Max(exponent, hn::Set(d, 113U << 23));
   if constexpr (!Op::kLinear) {
-    // Larger values overflow anyway; unclamped, their exponents would overflow below.
+    // Clamps the exponent, which could overflow below; such values become infinite anyway.
     exponent = hn::Min(exponent, hn::Set(d, 200U << 23));
   }
   constexpr std::uint32_t kUnit = (static_cast<std::uint32_t>(23 - kMantissa) << 23) | (1U << 22);
   const auto unit = hn::BitCast(df, hn::Add(exponent, hn::Set(d, kUnit)));
   const auto rounded = hn::Sub(hn::Add(value, unit), unit);
-  // The sign of what became zero.
+  // Restores the sign of values that became zero.
   return hn::BitCast(df, hn::OrAnd(hn::BitCast(d, rounded), bits, hn::Set(d, 0x80000000U)));
 }
 
-// Rounds the lower kDrop bits of the mantissa away; a carry into the exponent is as it should be.
-// What came of two operands by a sum may take this way: where the f16 itself is rounded, the lesser
-// operand is below 2^-7 of the greater, too little to bring the sum near the middle between two f8.
+// Rounds away the lower kDrop bits of the mantissa; a carry correctly increments the exponent. This
+// second rounding is safe for the sum of two operands: if rounding to f16 was inexact, the smaller
+// operand was below 2^-7 of the greater, so the sum is not near the midpoint between two f8 values.
 template <int kDrop>
 HWY_INLINE HalfVec round_half(HalfVec half) {
   const HalfTag d;
@@ -125,14 +126,14 @@ struct F8e5m2 {
     const auto odd = narrow<Op, kPair>(acc.odd);
     const auto code = hn::BitCast(
         d, hn::OrAnd(hn::ShiftRight<8>(even), odd, hn::Set(HalfTag(), std::uint16_t{0xff00})));
-    // NaN has one code for each sign; what comes of operands may have kept their payload.
+    // NaN has one code per sign; removes a payload kept from operands.
     const auto all = hn::Set(d, std::uint8_t{0x7f});
     return hn::IfThenElse(hn::Eq(hn::And(code, all), all),
                           hn::And(code, hn::Set(d, std::uint8_t{0xfe})), code);
   }
 
  private:
-  // The lower byte of each half may hold anything.
+  // The lower byte of each half is undefined.
   template <class Op, bool kPair>
   static HWY_INLINE HalfVec narrow(FloatVec value) {
     if constexpr (kPair && Op::kLinear && !Op::kExact) {
@@ -146,7 +147,7 @@ struct F8e4m3 {
   using Lane = std::uint8_t;
   using D = ByteTag;
   using Raw = ByteVec;
-  // NaN would be a number, 480, when moved into an f16, so it is noted apart.
+  // Shifted into an f16, NaN would become the number 480, so a mask records NaN.
   struct Acc {
     FloatVec even;
     FloatVec odd;
@@ -190,7 +191,7 @@ struct F8e4m3 {
   }
 
  private:
-  // The seven lower bits of each half may hold anything.
+  // The seven lower bits of each half are undefined.
   template <class Op, bool kPair>
   static HWY_INLINE HalfVec narrow(FloatVec value) {
     if constexpr (kPair && Op::kLinear && !Op::kExact) {
@@ -202,7 +203,7 @@ struct F8e4m3 {
   static HWY_INLINE FloatVec scale(FloatVec value, float by) {
     return Op::kLinear ? value : hn::Mul(value, hn::Set(FloatTag(), by));
   }
-  // For overflow, NaN and infinity: the bits that become the code of NaN.
+  // Maps overflow, NaN and infinity to the bits that become the code of NaN.
   static HWY_INLINE HalfVec magnitude(HalfVec half) {
     const HalfTag d;
     return hn::Min(hn::And(half, hn::Set(d, std::uint16_t{0x7fff})),

@@ -1,12 +1,12 @@
 // Decodes vectors of each dtype for arithmetic and encodes the results. Compiled once for every
 // SIMD target.
 //
-// A format has: Lane, the stored lane; D, the tag of one stored vector (Raw); Acc, what the
-// arithmetic works on; broadcast(number); decode<Op>(Raw); combine<Op>(Acc, Acc); encode<Op,
-// kPair>(Acc), which rounds to nearest, ties to even, exactly as to_f16() and its like do. kPair:
-// two operands made the Acc, which may make rounding simpler.
+// A format defines: Lane, the stored element; D, the tag of one stored vector (Raw); Acc, the type
+// used for arithmetic; broadcast(number); decode<Op>(Raw); combine<Op>(Acc, Acc); encode<Op,
+// kPair>(Acc), which rounds to nearest, ties to even, exactly like to_f16() and the other
+// conversions. kPair: the Acc combines exactly two operands, which can simplify rounding.
 //
-// The formats of 16 bits and less are in narrow-inl.h and f8-inl.h.
+// narrow-inl.h and f8-inl.h contain the formats of 16 and 8 bits.
 #if defined(UNISONO_KERNELS_FORMATS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef UNISONO_KERNELS_FORMATS_INL_H
 #undef UNISONO_KERNELS_FORMATS_INL_H
@@ -25,7 +25,7 @@ HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Lanes that need no conversion.
+// Format of a type that needs no conversion.
 template <typename T>
 struct Native {
   using Lane = T;
@@ -49,7 +49,7 @@ struct Native {
   }
 };
 
-// The format of a C++ type that has lanes of its own; of the narrow floats, beside them.
+// Maps a C++ type to its format. The narrow floats specialise this template next to their formats.
 template <typename T>
 struct FormatOfType {
   using Format = Native<T>;
@@ -57,7 +57,7 @@ struct FormatOfType {
 template <typename T>
 using FormatOf = typename FormatOfType<T>::Format;
 
-// Integers as truth values: nonzero is true, and the result is 0 or 1.
+// Format of integers as truth values: nonzero is true, and the result is 0 or 1.
 template <typename T>
 struct Logical : Native<T> {
   using Raw = typename Native<T>::Raw;
@@ -73,13 +73,13 @@ using FloatVec = hn::Vec<FloatTag>;
 using BitsTag = hn::ScalableTag<std::uint32_t>;
 using BitsVec = hn::Vec<BitsTag>;
 
-// A NaN gets no payload, as the narrow formats cannot hold all of it.
+// A NaN loses its payload, which the narrow formats could not hold.
 HWY_INLINE FloatVec broadcast_float(double value) {
   return hn::Set(FloatTag(), std::isnan(value) ? std::numeric_limits<float>::quiet_NaN()
                                                : static_cast<float>(value));
 }
 
-// A format narrower than f32 that is widened to as many f32 lanes.
+// Format narrower than f32, widened to a vector with the same number of f32 lanes.
 template <typename T>
 struct Widened {
   using Lane = T;

@@ -1,4 +1,4 @@
-// The table of the reductions, and which SIMD target they use.
+// Finds the kernels, and names the SIMD target that they use.
 #include "kernels/kernels.h"
 
 #include "base/private.h"
@@ -22,7 +22,7 @@ UNISONO_PRIVATE ScaledSumFunction find_scaled_sum(Dtype dtype) {
 
 const char* target_name() {
   const auto targets = HWY_SUPPORTED_TARGETS & HWY_TARGETS;
-  return hwy::TargetName(targets & -targets);  // the lowest bit is the best target
+  return hwy::TargetName(targets & -targets);  // the lowest bit stands for the best target
 }
 
 }  // namespace unisono::kernels

@@ -1,4 +1,5 @@
-// Copy, reduce and scale: SIMD behind one run-time dispatch (Highway), as plain function pointers.
+// Copies, reduces and scales arrays with SIMD. One run-time dispatch (Highway) selects plain
+// function pointers.
 #pragma once
 
 #include <bit>
@@ -11,24 +12,26 @@ namespace unisono::kernels {
 
 inline constexpr int kMaxSources = 64;
 
-// nullptr: the pair is not supported (bitwise ops on floats, `user`, ...).
+// Returns nullptr if the pair is not supported (bitwise operations on floats, `user`, ...).
 ReduceFunction find_reduce(Dtype dtype, ReduceOp op);
 
-// Returns nullptr for other types than f32 and f64.
+// Returns nullptr for types other than f32 and f64.
 ScaledSumFunction find_scaled_sum(Dtype dtype);
 
 ScaleFunction find_multiply(Dtype dtype);
 ScaleFunction find_divide(Dtype dtype);
 
-// avg of types whose sums do not fit: to a wider type, and back, divided. Integers of 8 bits go to
-// 32, those of 32 to 64, whatever the factor, and truncate; floats of less than 32 bits go to f32,
-// times the factor, and are rounded once. nullptr for other types. REQUIRES: at most 2^20 ranks.
+// For avg of types in which sums could overflow: find_widen() converts to a wider type,
+// find_average() divides and converts back. 8-bit integers are widened to 32 bits and 32-bit
+// integers to 64; they ignore the factor, and the average truncates. Floats narrower than 32 bits
+// become f32, are multiplied by the factor, and are rounded once. Return nullptr for other types.
+// REQUIRES: at most 2^20 ranks.
 ScaleFunction find_widen(Dtype dtype);
 ScaleFunction find_average(Dtype dtype);
 
 // avg of floats multiplies each rank's contribution by `factor`, so that no sum overflows, and
-// divides the sum by `divisor`. The factor is a power of two: that is exact but for the smallest
-// numbers, whose lowest bits are rounded.
+// divides the sum by `divisor`. The factor is a power of two, so the product is exact except for
+// the smallest numbers, whose lowest bits are rounded.
 struct AverageScale {
   double factor = 1;
   double divisor = 1;
@@ -41,7 +44,7 @@ constexpr AverageScale average_scale(int ranks) {
 void copy(void* target, const void* source, std::size_t bytes, Store store) noexcept;
 void fence_streaming() noexcept;
 
-// "AVX3_ZEN4", ...: what the dispatch chose on this CPU.
+// Returns the SIMD target that the dispatch chose on this CPU, such as "AVX3_ZEN4".
 const char* target_name();
 
 }  // namespace unisono::kernels

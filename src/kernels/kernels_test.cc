@@ -1,4 +1,4 @@
-// Every reduction on every SIMD target that this CPU can run.
+// Tests every reduction on every SIMD target that this CPU can run.
 #include "kernels/kernels.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace unisono::kernels {
 namespace {
 
-// Source data with its expected result, for one pair of dtype and op.
+// Source data with the expected result, for one pair of dtype and op.
 struct Case {
   Dtype dtype;
   ReduceOp op;
@@ -71,7 +71,7 @@ struct Layout {
       targets.push_back(buffers.back()->data());
       continue;
     }
-    // The second target shares the first one's alignment, the third does not.
+    // The second target has the first target's alignment, the third does not.
     const std::size_t misalignment = layout.misalignment + (t == 2 ? size : 0);
     targets.push_back(
         buffers.emplace_back(std::make_unique<Buffer>(count * size, misalignment))->data());
@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(All, ReduceTest, ::testing::ValuesIn(all_pairs()), [](c
          std::string(to_string(std::get<1>(param.param)));
 });
 
-// All pairs of operands, for the formats that have few enough.
+// Tests all pairs of operands, which only 8-bit formats make feasible.
 TEST(ReduceFp8Test, EqualsTheReferenceForAllPairs) {
   for (const Dtype dtype : {Dtype::f8e4m3, Dtype::f8e5m2}) {
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max}) {
@@ -189,7 +189,7 @@ TEST(ReduceFp8Test, EqualsTheReferenceForAllPairs) {
   use_target(0);
 }
 
-// By the definition, with each product rounded by itself: also where it has fewer bits.
+// Compares with the definition, in which each product is rounded separately.
 template <typename T>
 void check_scaled_sums(Dtype dtype) {
   std::mt19937_64 random(7);

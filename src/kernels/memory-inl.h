@@ -1,5 +1,5 @@
-// Loads and stores of whole vectors and of their first lanes, at any alignment. Compiled once for
-// every SIMD target.
+// Loads and stores whole vectors or their first lanes, at any alignment. Compiled once for every
+// SIMD target.
 #if defined(UNISONO_KERNELS_MEMORY_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef UNISONO_KERNELS_MEMORY_INL_H
 #undef UNISONO_KERNELS_MEMORY_INL_H
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// True if masked loads and stores of T are one instruction that never touches the other lanes.
+// True if a masked load or store of T is one instruction that never touches other lanes.
 template <typename T>
 inline constexpr bool kMasked =
     HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_AVX2 && sizeof(T) >= 4);
@@ -31,7 +31,8 @@ HWY_INLINE void store(D d, hn::Vec<D> value, std::byte* to) {
   hn::StoreU(value, d, reinterpret_cast<hn::TFromD<D>*>(to));
 }
 
-// `to` is aligned to the vector. Highway streams parts of a 16-byte vector as a whole one.
+// REQUIRES: `to` is aligned to the vector. A vector shorter than 16 bytes is stored normally,
+// because Highway would stream all 16 bytes.
 template <class D>
 HWY_INLINE void store_streaming(D d, hn::Vec<D> value, std::byte* to) {
   if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) >= 16) {
@@ -41,7 +42,7 @@ HWY_INLINE void store_streaming(D d, hn::Vec<D> value, std::byte* to) {
   }
 }
 
-// The first `lanes` lanes, fewer than a whole vector; the others are zero.
+// Loads the first `lanes` lanes, fewer than a whole vector. The other lanes are zero.
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_first(D d, const std::byte* from, std::size_t lanes) {
   if constexpr (kMasked<T>) {

@@ -1,7 +1,8 @@
-// bf16 and f16 for arithmetic in f32, see formats-inl.h. Compiled once for every SIMD target.
+// The formats bf16 and f16, with arithmetic in f32; see formats-inl.h. Compiled once for every SIMD
+// target.
 //
-// No step makes subnormal f32 values of its own, so that a caller's flush-to-zero mode changes
-// nothing for f16 and fp8.
+// No step creates subnormal f32 values, so a caller's flush-to-zero mode does not affect f16 and
+// fp8.
 #if defined(UNISONO_KERNELS_NARROW_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef UNISONO_KERNELS_NARROW_INL_H
 #undef UNISONO_KERNELS_NARROW_INL_H
@@ -24,10 +25,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 #define UNISONO_KERNELS_HAS_F16 \
   (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64))
 
-// Rounds f32 to a float of kMantissa bits and exponent bias kBias, and returns its code. Adding a
-// power of two whose last f32 place is the last place of the result (`unit`) makes the f32 addition
-// itself round to nearest even. Subnormals use the exponent of the least normal number. kLimit is
-// the f32 value that has the code of overflow; kNan is the code of NaN.
+// Rounds f32 to a float with kMantissa mantissa bits and exponent bias kBias, and returns its code.
+// Adding `unit`, a power of two whose last f32 place is the last place of the result, makes the f32
+// addition round to nearest even. Subnormals use the exponent of the least normal number. kLimit is
+// the f32 value at which the code overflows; kNan is the code of NaN.
 template <int kMantissa, int kBias, std::uint32_t kLimit, std::uint32_t kNan>
 HWY_INLINE BitsVec encode_narrow(FloatVec value) {
   const BitsTag d;
@@ -39,7 +40,7 @@ HWY_INLINE BitsVec encode_narrow(FloatVec value) {
   const auto exponent = hn::Max(hn::And(magnitude, hn::Set(d, 0x7f800000U)), hn::Set(d, kLeast));
   const auto unit = hn::Add(exponent, hn::Set(d, static_cast<std::uint32_t>(23 - kMantissa) << 23));
   const auto sum = hn::Add(hn::BitCast(df, magnitude), hn::BitCast(df, unit));
-  // A carry out of the mantissa runs into the exponent, which is just right.
+  // A carry out of the mantissa correctly increments the exponent.
   const auto mantissa = hn::Sub(hn::BitCast(d, sum), unit);
   const auto base = hn::ShiftRight<23 - kMantissa>(hn::Sub(exponent, hn::Set(d, kLeast)));
   auto code = hn::Add(mantissa, base);
@@ -49,7 +50,8 @@ HWY_INLINE BitsVec encode_narrow(FloatVec value) {
   return hn::Or(code, sign);
 }
 
-// The f32 of a code without its sign, for formats with infinity (kInfinity) and OCP E4M3.
+// Returns the f32 value of a code without its sign, for formats with infinity (kInfinity) and for
+// OCP E4M3.
 template <int kMantissa, int kBias, bool kInfinity>
 HWY_INLINE FloatVec decode_narrow(BitsVec code) {
   const BitsTag d;
@@ -61,7 +63,7 @@ HWY_INLINE FloatVec decode_narrow(BitsVec code) {
   const auto magnitude = hn::And(code, hn::Set(d, (1U << kSign) - 1));
   const auto shifted = hn::ShiftLeft<23 - kMantissa>(magnitude);
   const auto normal = hn::Add(shifted, hn::Set(d, kRebias));
-  // A subnormal is the fraction above the least normal number, less that number.
+  // Computes a subnormal as (least normal number + fraction) - least normal number.
   const auto fraction = hn::BitCast(df, hn::Or(shifted, hn::Set(d, kLeast)));
   const auto subnormal = hn::BitCast(d, hn::Sub(fraction, hn::BitCast(df, hn::Set(d, kLeast))));
   auto bits = hn::IfThenElse(hn::Gt(hn::Set(d, 1U << kMantissa), magnitude), subnormal, normal);
@@ -94,10 +96,10 @@ struct Bf16 : Widened<std::uint16_t> {
   }
 };
 #else
-// Each 32-bit lane holds two elements; they are widened in place, the even and the odd one, so
-// that no element crosses a lane.
+// Each 32-bit lane holds two elements, an even and an odd one, which are widened in place, so that
+// no element crosses a lane.
 //
-// Rounding keeps a NaN: the lower half of its bits is zero, so that nothing is carried.
+// Rounding preserves NaN: the lower half of its bits is zero, so there is no carry.
 struct Bf16 {
   using Lane = std::uint16_t;
   using D = hn::ScalableTag<std::uint16_t>;
@@ -131,8 +133,8 @@ struct Bf16 {
       return upper;
     }
     const auto lower = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<16>(odd)), hn::BitCast(d, even));
-    // lower + 0x7fff + (upper & 1) carries into the upper half: the average is that sum halved,
-    // computed without loss.
+    // lower + 0x7fff + (upper & 1) may carry into the upper half. The average instruction computes
+    // half of that sum without losing the carry.
     const auto half =
         hn::Or(hn::And(upper, hn::Set(d, std::uint16_t{1})), hn::Set(d, std::uint16_t{0x7ffe}));
     return hn::Add(upper, hn::ShiftRight<15>(hn::AverageRound(lower, half)));
@@ -162,7 +164,7 @@ struct F16 : Widened<std::uint16_t> {
     const D d;
     const hn::RebindToSigned<D> di;
     const auto raw = hn::BitCast(d, hn::DemoteTo(hn::Rebind<hwy::float16_t, FloatTag>(), acc));
-    // The hardware keeps a NaN's payload, to_f16() does not.
+    // The hardware keeps a NaN's payload, but to_f16() does not.
     const auto magnitude = hn::And(raw, hn::Set(d, std::uint16_t{0x7fff}));
     const auto is_nan = hn::Gt(hn::BitCast(di, magnitude), hn::Set(di, std::int16_t{0x7c00}));
     return hn::IfThenElse(hn::RebindMask(d, is_nan),

@@ -1,9 +1,9 @@
-// The reduce operations on one pair of vectors. Compiled once for every SIMD target.
+// Reduce operations on a pair of vectors. Compiled once for every SIMD target.
 //
-// `Op::apply(d, a, b)`: `a` is what was reduced so far, `b` the next source. kExact: the result is
-// one of the operands, so that a narrow float needs no rounding afterwards. kLinear: operands
-// scaled by one power of two give the result scaled by it, and no result of kMaxSources fp8
-// operands is beyond 2^32.
+// In Op::apply(d, a, b), `a` is the result so far and `b` the next source. kExact: the result is
+// one of the operands, so a narrow float needs no rounding afterwards. kLinear: scaling the
+// operands by a power of two scales the result by the same power, and no result of kMaxSources fp8
+// operands exceeds 2^32.
 #if defined(UNISONO_KERNELS_OPS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef UNISONO_KERNELS_OPS_INL_H
 #undef UNISONO_KERNELS_OPS_INL_H
@@ -29,7 +29,7 @@ struct SumOp {
   }
 };
 
-// Products of unsigned integers, modulo 2^bits; signed ones have the same bits.
+// Multiplies unsigned integers modulo 2^bits; signed integers give the same bits.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V multiply_bytes([[maybe_unused]] D d, V a, V b) {
 #if HWY_TARGET == HWY_SCALAR
@@ -53,7 +53,7 @@ HWY_INLINE V multiply_quads([[maybe_unused]] D d, V a, V b) {
   const auto a32 = hn::BitCast(d32, a);
   const auto b32 = hn::BitCast(d32, b);
   const auto low = hn::BitCast(d, hn::MulEven(a32, b32));
-  // Both cross products belong into the upper half, where they wrap.
+  // Both cross products go into the upper half, where they wrap.
   const auto cross = hn::BitCast(d, hn::Mul(a32, hn::Shuffle2301(b32)));
   const auto upper = hn::And(cross, hn::Set(d, 0xffffffff00000000U));
   return hn::Add(low, hn::Add(hn::ShiftLeft<32>(cross), upper));
@@ -86,8 +86,8 @@ struct DivideOp {
   }
 };
 
-// Floats: NaN if any operand is NaN. Where operands are equal (-0 and +0), the first source's
-// stays.
+// Floats: NaN if any operand is NaN. If operands are equal (-0 and +0), keeps the first source's
+// value.
 struct MinOp {
   static constexpr bool kExact = true;
   static constexpr bool kLinear = true;

@@ -1,8 +1,8 @@
-// The loops of the reductions: one pass over all sources, all targets written. Compiled once for
+// Loops of the reductions: one pass reads all sources and writes all targets. Compiled once for
 // every SIMD target.
 //
-// A vector of every source is loaded before the same place of a target is stored, so a target may
-// be a source.
+// The loops load a vector of every source before storing the same position of a target, so a target
+// may be a source.
 #if defined(UNISONO_KERNELS_REDUCE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef UNISONO_KERNELS_REDUCE_INL_H
 #undef UNISONO_KERNELS_REDUCE_INL_H
@@ -33,7 +33,7 @@ struct Arguments {
   std::size_t target_count;
   const void* const* sources;
   std::size_t source_count;
-  SourceScale scale = {};  // of a scaled sum
+  SourceScale scale = {};  // used by scaled sums
 };
 
 inline constexpr std::size_t kLine = 64;
@@ -47,7 +47,7 @@ HWY_INLINE const std::byte* source_at(const Arguments& arguments, std::size_t so
   return static_cast<const std::byte*>(arguments.sources[source]) + offset;
 }
 
-// The loop over elements [begin, end). kSources: how many, if known when compiling, or 0.
+// Loops over elements [begin, end). kSources: number of sources, or 0 if unknown at compile time.
 template <class Format, class Op, std::size_t kSources, bool kOneTarget, bool kStreaming,
           bool kScaled = false>
 class Sweep {
@@ -140,14 +140,14 @@ class Sweep {
   }
 };
 
-// Elements [begin, end), any number of sources and targets.
+// Reduces elements [begin, end), for any number of sources and targets.
 template <class Format, class Op, bool kScaled = false>
 HWY_NOINLINE void reduce_cached(const Arguments& arguments, std::size_t begin, std::size_t end) {
   Sweep<Format, Op, 0, false, false, kScaled>::run(arguments, begin, end);
 }
 
-// Streaming needs targets[0] to reach a line boundary at an element boundary; further targets
-// stream where they happen to share its alignment.
+// Reduces with streaming stores. Streaming needs a line boundary of targets[0] at an element
+// boundary; other targets stream only if they have the same alignment.
 template <class Format, class Op, std::size_t kSources, bool kScaled = false>
 HWY_NOINLINE void reduce_streaming(const Arguments& arguments, std::size_t count) {
   constexpr std::size_t kSize = sizeof(typename Format::Lane);
@@ -157,13 +157,13 @@ HWY_NOINLINE void reduce_streaming(const Arguments& arguments, std::size_t count
     head = count;
   }
   reduce_cached<Format, Op, kScaled>(arguments, 0, head);
-  // Whole lines only, so that there is no tail of less than a vector.
+  // Streams only whole lines, so that no partial vector remains.
   const std::size_t lines = (count - head) / (kLine / kSize) * (kLine / kSize);
   Sweep<Format, Op, kSources, false, true, kScaled>::run(arguments, head, head + lines);
   reduce_cached<Format, Op, kScaled>(arguments, head + lines, count);
 }
 
-// kOften: worth code of its own for the usual numbers of sources and targets.
+// kOften: generate specialised code for common numbers of sources and targets.
 template <class Format, class Op, bool kOften>
 HWY_NOINLINE void reduce_other(const Arguments& arguments, std::size_t count, Store store) {
   if (arguments.source_count == 1) {
@@ -227,7 +227,7 @@ void scaled_sum(void* const* targets, int target_count, const void* const* sourc
   reduce_cached<Format, SumOp, true>(arguments, 0, count);
 }
 
-// The operations of a float format.
+// Returns the function of an operation for a float format.
 template <class Format>
 ReduceFunction find_float(ReduceOp op) {
   switch (op) {
@@ -246,8 +246,8 @@ ReduceFunction find_float(ReduceOp op) {
   }
 }
 
-// The operations of integers as wide as the unsigned T, but for min and max, which are of the
-// signed ones if kSigned: all the others have the same bits.
+// Returns the function of an operation for integers as wide as the unsigned T. Only min and max
+// depend on `is_signed`; all other operations give the same bits.
 template <typename T>
 ReduceFunction find_integer(ReduceOp op, bool is_signed) {
   using S = std::make_signed_t<T>;

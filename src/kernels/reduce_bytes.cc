@@ -1,10 +1,10 @@
-// Reductions of 8-bit integers, and of bool by way of them.
+// Reductions of 8-bit integers, and of bool, which uses them.
 #include "kernels/reduce_tables.h"
 #include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce_bytes.cc"
-#include "hwy/foreach_target.h"  // first, as it includes this file again
+#include "hwy/foreach_target.h"  // must come first: includes this file again
 #include "hwy/highway.h"
 #include "kernels/reduce-inl.h"
 
@@ -31,7 +31,7 @@ ReduceFunction find_reduce_u8(ReduceOp op) {
   return HWY_DYNAMIC_DISPATCH(find_bytes)(op, false);
 }
 
-// With 0 and 1 the sum is "or" and the product "and"; nonzero bytes other than 1 count as true.
+// For bool, sum is "or" and product is "and"; any nonzero byte counts as true.
 ReduceFunction find_reduce_bool(ReduceOp op) {
   switch (op) {
     case ReduceOp::sum:

@@ -1,6 +1,6 @@
-// The reductions of each data type, compiled apart so that each compiles in seconds. Each returns
-// the function for the best SIMD target of this CPU itself, so that a call costs no further
-// dispatch; nullptr where the operation is not supported.
+// Reductions of each data type, in separate files so that each compiles in seconds. Each function
+// returns the kernel for the best SIMD target of this CPU, so that calls need no further dispatch;
+// nullptr if the operation is not supported.
 #pragma once
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce_words.cc"
-#include "hwy/foreach_target.h"  // first, as it includes this file again
+#include "hwy/foreach_target.h"  // must come first: includes this file again
 #include "hwy/highway.h"
 #include "kernels/reduce-inl.h"
 

@@ -1,4 +1,4 @@
-// The scalar reference of the reductions, see reference.h.
+// Scalar reference of the reductions; see reference.h.
 #include "kernels/reference.h"
 
 #include <array>
@@ -12,7 +12,7 @@
 namespace unisono::kernels {
 namespace {
 
-// The narrow floats are computed in f32 and converted by the library's scalar conversions.
+// Narrow floats are computed in f32 and converted by the library's scalar conversions.
 template <typename T>
 struct Codec;
 
@@ -179,7 +179,7 @@ std::uint64_t hard_value(Dtype dtype, std::uint64_t random) {
                                  << shape.mantissa_bits;
   const std::uint64_t fraction =
       (random * 0x9e3779b97f4a7c15U >> 8) & ((std::uint64_t{1} << shape.mantissa_bits) - 1);
-  // Rare, or else every sum of many would be NaN.
+  // Special values are rare, otherwise every sum of many values would be NaN.
   switch (any / 2 % 64) {
     case 0:
       return sign | infinity;
@@ -191,12 +191,12 @@ std::uint64_t hard_value(Dtype dtype, std::uint64_t random) {
       break;
   }
   if (kind == 0) {
-    return sign;  // a zero
+    return sign;  // zero
   }
   if (kind < 4) {
     return sign | fraction;  // subnormal
   }
-  // Exponents near each other, so that roundings and ties happen.
+  // Exponents are close together, so that rounding and ties occur.
   const std::uint64_t bias = (std::uint64_t{1} << (shape.exponent_bits - 1)) - 1;
   const std::uint64_t exponent = bias - 3 + any / 128 % 7;
   return sign | exponent << shape.mantissa_bits | fraction;

@@ -1,7 +1,7 @@
-// Multiplication and division of integers by one number, and the table for all dtypes.
+// Multiplies and divides integers by one number, and finds the functions for all dtypes.
 //
-// A factor or divisor without a fraction works in integers, exact up to 64 bits, and products
-// wrap. One with a fraction works in f64, truncates towards zero and saturates; NaN gives 0.
+// With a whole factor or divisor, the arithmetic is in integers, exact up to 64 bits, and products
+// wrap. With a fraction, it is in f64, truncates towards zero and saturates; NaN gives 0.
 #include <cassert>
 #include <cmath>
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace {
 
 template <typename T>
 T saturate(double value) {
-  // 2^bits of the value range: unlike the greatest T, it is exact in f64.
+  // One more than the greatest T, which unlike the greatest T is exact in f64.
   constexpr double kEnd = 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
   if (std::isnan(value)) {
     return 0;
@@ -33,14 +33,14 @@ T saturate(double value) {
   return static_cast<T>(value);
 }
 
-// Returns true if `value` is an integer that fits a T.
+// Returns true if `value` is an integer that fits into T.
 template <typename T>
 bool fits(double value) {
   return std::trunc(value) == value && static_cast<double>(saturate<T>(value)) == value &&
          value < 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
 }
 
-// Element by element through memcpy, as neither side need be aligned.
+// Applies `function` to each element. Uses memcpy because neither side needs to be aligned.
 template <typename To, typename From, class Function>
 void convert(void* target, const void* source, std::size_t count, Function function) {
   auto* to = static_cast<std::byte*>(target);
@@ -62,7 +62,7 @@ template <typename T>
 void multiply(void* target, const void* source, std::size_t count, double factor) {
   using U = std::make_unsigned_t<T>;
   if (fits<T>(factor)) {
-    // 64 bits wide, since a product of promoted small types could overflow an int.
+    // Uses 64 bits, because a product of promoted small types could overflow int.
     const auto by = static_cast<std::uint64_t>(static_cast<T>(factor));
     for_each<U>(target, source, count,
                 [by](U value) { return static_cast<U>(static_cast<std::uint64_t>(value) * by); });
@@ -76,9 +76,9 @@ template <typename T>
 void divide(void* target, const void* source, std::size_t count, double divisor) {
   assert(divisor != 0);
   if (std::is_signed_v<T> && divisor == -1) {
-    return multiply<T>(target, source, count, divisor);  // the least T wraps
+    return multiply<T>(target, source, count, divisor);  // multiplying by -1 lets the least T wrap
   }
-  // A quotient of 32-bit integers is never so close below an integer that f64 would round it up.
+  // For 32-bit integers, f64 never rounds a quotient up to the next integer.
   if (sizeof(T) < 8 || !fits<T>(divisor)) {
     for_each<T>(target, source, count,
                 [divisor](T value) { return saturate<T>(static_cast<double>(value) / divisor); });
@@ -93,8 +93,8 @@ void widen(void* target, const void* source, std::size_t count, double /*factor*
   convert<Wide, Narrow>(target, source, count, [](Narrow value) { return Wide{value}; });
 }
 
-// A sum of 2^20 numbers of 32 bits is exact in f64, and its quotient at least 2^-20 away from the
-// next integer if it is none, where f64 rounds by 2^-22.
+// A sum of 2^20 32-bit numbers is exact in f64. A quotient that is not an integer is at least 2^-20
+// away from the next integer, and f64 rounds by at most 2^-22.
 template <typename Narrow, typename Wide>
 void average(void* target, const void* source, std::size_t count, double ranks) {
   convert<Narrow, Wide>(target, source, count, [ranks](Wide sum) {

@@ -1,4 +1,4 @@
-// Multiplication and division of floats by one number, and narrow floats to f32 and back.
+// Multiplies and divides floats by one number, and converts narrow floats to f32 and back.
 #include <type_traits>
 
 #include "base/dtypes.h"
@@ -8,7 +8,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/scale_floats.cc"
-#include "hwy/foreach_target.h"  // first, as it includes this file again
+#include "hwy/foreach_target.h"  // must come first: includes this file again
 #include "hwy/highway.h"
 #include "kernels/codes-inl.h"
 #include "kernels/f8-inl.h"
@@ -51,7 +51,7 @@ struct F8e5m2Lanes : Widened<std::uint8_t> {
   }
 };
 
-// The format of a narrow float with as many elements to a vector as f32.
+// Format of a narrow float with as many lanes as f32.
 template <typename T>
 using WideLanesOf = std::conditional_t<
     std::is_same_v<T, bf16>, Bf16Lanes,

@@ -1,5 +1,5 @@
-// Multiplication and division of the float dtypes, for the best SIMD target of this CPU; nullptr
-// for other dtypes.
+// Find functions that multiply or divide float dtypes, for the best SIMD target of this CPU. Return
+// nullptr for other dtypes.
 #pragma once
 
 #include "kernels/functions.h"
@@ -9,7 +9,7 @@ namespace unisono::kernels {
 
 ScaleFunction find_multiply_float(Dtype dtype);
 ScaleFunction find_divide_float(Dtype dtype);
-// Conversions to f32 and back, of the types that are summed in it.
+// Find conversions to f32 and back, for the types that are summed in f32.
 ScaleFunction find_widen_float(Dtype dtype);
 ScaleFunction find_average_float(Dtype dtype);
 

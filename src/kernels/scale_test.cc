@@ -1,4 +1,4 @@
-// Multiplication and division by one number, and by them the conversions of the narrow floats, on
+// Tests multiplication and division by one number, and thereby the conversions of narrow floats, on
 // every SIMD target that this CPU can run.
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The scalar conversions behind one type.
+// Scalar conversions of a type.
 struct Narrow {
   Dtype dtype;
   float (*widen)(std::uint64_t bits);
@@ -61,7 +61,7 @@ TEST_F(ScaleTest, KeepsEveryCodeOfTheNarrowFloats) {
   }
 }
 
-// One times any f32 is that f32, so the result is the rounding alone.
+// Tests rounding alone: multiplying by one changes nothing else.
 class Rounding {
  public:
   explicit Rounding(const Narrow& narrow)
@@ -85,7 +85,7 @@ class Rounding {
   }
 
  private:
-  static constexpr std::size_t kCount = 35;  // a vector of every target, and a tail
+  static constexpr std::size_t kCount = 35;  // at least one vector of every target, and a tail
   const Narrow& narrow_;
   ScaleFunction multiply_;
   std::size_t size_;
@@ -93,7 +93,7 @@ class Rounding {
   std::byte result_[kCount * 2];
 };
 
-// Every code, the middle between it and the next one, and what is next to these.
+// Tests every code, the midpoint between it and the next code, and their neighbours.
 TEST_F(ScaleTest, RoundsToNearestEvenAtEveryBoundary) {
   for (const std::int64_t target : all_targets()) {
     use_target(target);
@@ -153,7 +153,7 @@ TEST_F(ScaleTest, FloatsOfAnyCountAlignmentAndInPlace) {
         for (std::size_t i = 0; i < count; ++i) {
           values.push_back(static_cast<float>(i) * 1.37F - 20);
         }
-        if (count != 0) {  // an empty vector has a null pointer, which memcpy must not get
+        if (count != 0) {  // an empty vector has a null pointer, which memcpy does not allow
           std::memcpy(source.data(), values.data(), count * 4);
         }
         find_divide(Dtype::f32)(result.data(), source.data(), count, 3.0);
@@ -229,7 +229,7 @@ TEST(ScaleIntegerTest, MultiplicationWrapsOrTruncatesAFraction) {
                                        std::numeric_limits<std::int64_t>::min()}));
 }
 
-// As widened and added for `ranks`, of which each has the same value or all but one the other.
+// Checks averages over ranks that all have the same value, or of which one differs.
 template <typename Narrow, typename Wide>
 void expect_averages(Dtype dtype) {
   constexpr Narrow kEnds[] = {std::numeric_limits<Narrow>::min(),
@@ -240,7 +240,7 @@ void expect_averages(Dtype dtype) {
     for (int i = 0; i < 1001; ++i) {
       values.push_back(static_cast<Narrow>(random()));
     }
-    // At odd addresses.
+    // Uses odd addresses.
     std::vector<std::byte> narrow(values.size() * sizeof(Narrow) + 1);
     std::vector<std::byte> wide(values.size() * sizeof(Wide) + 1);
     std::memcpy(narrow.data() + 1, values.data(), values.size() * sizeof(Narrow));
@@ -270,7 +270,7 @@ TEST(ScaleIntegerTest, AveragesOfNarrowIntegersAreThoseOfTheirWholeSums) {
   EXPECT_EQ(find_average(Dtype::f32), nullptr);
 }
 
-// Each code of the type, as often as there are ranks: the average is that number.
+// Checks that the average of equal numbers is that number, for every code of the type.
 template <typename T>
 void expect_averages_of_equals(Dtype dtype) {
   using Bits = decltype(T::bits);
@@ -281,7 +281,7 @@ void expect_averages_of_equals(Dtype dtype) {
   }
   for (const int ranks : {1, 2, 3, 5, 7, 64}) {
     const double scale = 1.0 / static_cast<double>(std::bit_ceil(static_cast<unsigned>(ranks)));
-    std::vector<std::byte> narrow(values.size() * sizeof(T) + 1);  // at odd addresses
+    std::vector<std::byte> narrow(values.size() * sizeof(T) + 1);  // odd addresses
     std::vector<std::byte> wide(values.size() * sizeof(float) + 1);
     std::memcpy(narrow.data() + 1, values.data(), values.size() * sizeof(T));
     find_widen(dtype)(wide.data() + 1, narrow.data() + 1, values.size(), scale);

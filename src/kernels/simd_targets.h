@@ -1,8 +1,8 @@
-// The Highway targets of the kernels. Include before hwy/foreach_target.h.
+// Highway targets of the kernels. Include before hwy/foreach_target.h.
 //
-// One target per kind of machine in use, to bound compile time: AVX2 and AVX-512 ("AVX3") on x86,
-// NEON on Arm, and portable code (EMU128) everywhere, which also serves x86 processors older than
-// 2013.
+// To limit compile time, there is one target per kind of machine: AVX2 and AVX-512 ("AVX3") on x86,
+// NEON on Arm, and portable code (EMU128) everywhere. x86 processors older than 2013 use portable
+// code.
 #pragma once
 
 #define HWY_DISABLED_TARGETS \

@@ -1,4 +1,4 @@
-// Shared by the kernels' tests: the choice of a SIMD target, and guarded buffers.
+// Helpers for kernel tests: selects a SIMD target, and provides guarded buffers.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace unisono::kernels {
 inline constexpr std::size_t kGuard = 96;
 inline constexpr unsigned char kGuardByte = 0xa5;
 
-// Makes the kernels found from now on those of one SIMD target; 0 for the best.
+// Selects the SIMD target of all kernels found from now on; 0: the best target.
 inline void use_target(std::int64_t target) {
   hwy::SetSupportedTargetsForTest(target);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
@@ -27,7 +27,7 @@ inline std::vector<std::int64_t> all_targets() {
   return hwy::SupportedAndGeneratedTargets();
 }
 
-// Bytes at a chosen distance from a line boundary, with guards on both sides.
+// A buffer at a chosen distance from a line boundary, with guard bytes on both sides.
 class Buffer {
  public:
   Buffer(std::size_t bytes, std::size_t misalignment)

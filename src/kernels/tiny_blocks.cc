@@ -8,17 +8,17 @@ namespace {
 constexpr std::uint32_t kMantissa = 0x7fffffU;
 constexpr int kMantissaBits = 23;
 constexpr std::uint32_t kMostCode = 127;
-constexpr int kUnits = 149;  // of 2^-149
-constexpr int kScaled = 64;  // the exponent that a scale is raised by
+constexpr int kUnits = 149;  // a unit is 2^-149
+constexpr int kScaled = 64;  // scales are stored times 2^64
 constexpr std::uint32_t kMostScale = 1U << 23U;
 
-// A magnitude below kTinyEnd in units of 2^-149.
+// Converts a magnitude below kTinyEnd to units of 2^-149.
 std::uint32_t units_of(std::uint32_t bits) {
   const std::uint32_t exponent = bits >> kMantissaBits;
   return exponent == 0 ? bits : ((bits & kMantissa) | (kMantissa + 1)) << (exponent - 1);
 }
 
-// The bits of so many units: exact where the number has at most 24 bits.
+// Converts units to f32 bits; exact if the number has at most 24 bits.
 std::uint32_t bits_of(std::uint32_t units) {
   if (units <= kMantissa) {
     return units;
@@ -33,13 +33,13 @@ std::uint32_t nearest_code(std::uint32_t units, std::uint32_t scale) {
   return code + ((rest > scale || (rest == scale && (code & 1U) != 0)) ? 1 : 0);
 }
 
-constexpr std::uint32_t kTried = 3;  // scales, from the least one on
+constexpr std::uint32_t kTried = 3;  // number of scales tried, from least_scale() on
 
 std::uint32_t least_scale(std::uint32_t units) {
   return units < kMostCode ? 1 : units / kMostCode;
 }
 
-// The least scale of which a code gives exactly this; 0: none of those that are tried.
+// Returns the least of the tried scales that divides `units` into a valid code, or 0.
 std::uint32_t exact_scale(std::uint32_t units) {
   const std::uint32_t least = least_scale(units);
   for (std::uint32_t scale = least; scale < least + kTried; ++scale) {
@@ -50,15 +50,15 @@ std::uint32_t exact_scale(std::uint32_t units) {
   return 0;
 }
 
-// The scale of a block, of which its greatest element is decoded to a number that has the same
-// scale again. tiny_blocks_test tries them all.
+// Returns a scale under which the greatest element decodes to a number that gives the same scale
+// again. tiny_blocks_test checks every greatest element.
 std::uint32_t scale_of(std::uint32_t units) {
   constexpr std::uint32_t kFewBits = 128 * kMostCode;
   if (units >= kFewBits) {
-    // Eight bits, which are whole units: the greatest code is 127.
+    // The scale has eight significant bits, and the greatest code is 127.
     const std::uint32_t quotient = units / kMostCode;
     const auto shift = static_cast<std::uint32_t>(std::bit_width(quotient) - 8);
-    const std::uint32_t step = kMostCode << shift;  // units that one more of eight bits is
+    const std::uint32_t step = kMostCode << shift;  // units per step of the scale
     return (units + step / 2) / step << shift;
   }
   if (const std::uint32_t exact = exact_scale(units); exact != 0) {
@@ -93,7 +93,7 @@ void decode_tiny(std::byte* floats, const TinyBlock& block) {
   const std::uint32_t raised = std::uint32_t{block.scale & 0x7fffU} << 16U;
   const auto units = std::bit_cast<float>(
       raised + (static_cast<std::uint32_t>(kUnits - kScaled) << kMantissaBits));
-  // A code that no encoder writes is decoded to some number in the range.
+  // Limits invalid scales, which no encoder writes, to the valid range.
   const std::uint32_t scale =
       units >= 1 && units <= static_cast<float>(kMostScale) ? static_cast<std::uint32_t>(units) : 1;
   for (std::size_t i = 0; i < kCodeBlock; ++i) {

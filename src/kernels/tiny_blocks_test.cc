@@ -1,4 +1,4 @@
-// Blocks of the least numbers, against their definition, for every greatest element there is.
+// Compares tiny blocks with their definition, for every possible greatest element.
 #include "kernels/tiny_blocks.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,8 @@ Block through(const Block& block, std::uint32_t greatest) {
   return result;
 }
 
-// The greatest first, then others of both signs, and its decoded block again.
+// Checks a block with this greatest element and random others of both signs, then encodes the
+// decoded block again.
 void expect_bound(std::uint32_t bits, std::mt19937& random) {
   const auto greatest = std::bit_cast<float>(bits);
   Block block = {greatest};
@@ -60,7 +61,7 @@ TEST(TinyBlocks, KeepTheirBoundAndTheirScale) {
   }
 }
 
-// In a block of numbers below 2^-126 all stay there, so that bf16 has them as such a block again.
+// Numbers below 2^-126 stay below it, so bf16 encodes them as a tiny block again.
 TEST(TinyBlocks, StayBelowTheLeastNormalNumber) {
   for (std::uint32_t i = 1; i < 100'000; ++i) {
     const Block once = through({std::bit_cast<float>(0x800000U - i)}, 0x800000U - i);

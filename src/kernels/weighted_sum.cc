@@ -1,4 +1,4 @@
-// Weighted sums of rows, and the inner products that their gradients are made of.
+// Computes weighted sums of rows, and the inner products for their gradients.
 #include "kernels/weighted_sum.h"
 
 #include <cstring>
@@ -10,7 +10,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/weighted_sum.cc"
-#include "hwy/foreach_target.h"  // first, as it includes this file again
+#include "hwy/foreach_target.h"  // must come first: includes this file again
 #include "hwy/highway.h"
 #include "kernels/f8-inl.h"
 #include "kernels/formats-inl.h"
@@ -43,7 +43,7 @@ void weighted_sum_of(std::byte* to, const std::byte* addend, const void* const* 
                              : Format::template decode<SumOp>(load(d, addend + i * kSize));
   };
   std::size_t i = 0;
-  // Several vectors at once, so that their chains of additions overlap.
+  // Processes several vectors at once, so that their chains of additions overlap.
   for (; count - i >= kVectors * lanes; i += kVectors * lanes) {
     Acc a = begin_with(i);
     Acc b = begin_with(i + lanes);

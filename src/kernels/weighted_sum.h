@@ -1,4 +1,4 @@
-// Sums of whole rows with one factor each: what brings the outputs of a token's experts together.
+// Sums whole rows with one factor per row, which combines the outputs of a token's experts.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,19 @@
 
 namespace unisono::kernels {
 
-// target[i] = addend[i] + factors[0] * rows[0][i] + factors[1] * rows[1][i] + ..., from left to
-// right, for i < count. All in f32 (f64 for f64) with one rounding to the dtype at the end; product
-// and sum are rounded each, so that every instruction set gives the same bits. `factors` nullptr:
-// all are 1. `addend` nullptr: 0. target may be equal to addend or to a row. Never throws.
+// Computes target[i] = addend[i] + factors[0] * rows[0][i] + factors[1] * rows[1][i] + ..., from
+// left to right, for i < count. Computes in f32 (f64 for f64), and rounds to the dtype once at the
+// end. Products and sums are rounded separately, so that every instruction set gives the same bits.
+// `factors` nullptr: all are 1. `addend` nullptr: 0. target may be equal to addend or to a row.
+// Never throws.
 using WeightedSumFunction = void (*)(void* target, const void* addend, const void* const* rows,
                                      const float* factors, int row_count, std::size_t count);
 
-// The sum of a[i] * b[i], in f32 (f64 for f64); the order of the summands is that of the
-// instruction set's lanes.
+// Returns the sum of a[i] * b[i], in f32 (f64 for f64). The order of addition depends on the
+// instruction set.
 using DotFunction = float (*)(const void* a, const void* b, std::size_t count);
 
-// nullptr: the dtype is no float.
+// Return nullptr if the dtype is not a float.
 WeightedSumFunction find_weighted_sum(Dtype dtype);
 DotFunction find_dot(Dtype dtype);
 

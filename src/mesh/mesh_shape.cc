@@ -1,4 +1,4 @@
-// Parses the text of a mesh, and computes with it.
+// Parses mesh shapes and computes with them.
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -66,7 +66,7 @@ int product(const std::vector<Axis>& axes, std::size_t first = 0) {
   return static_cast<int>(all);
 }
 
-// Parses a product of numbers and of known axes.
+// Parses a product of numbers and known axes.
 int read_size(std::string_view text, const std::string& axis, const std::vector<Axis>& known) {
   std::vector<Axis> factors;
   for (const std::string_view factor : split_at(text, '*')) {
@@ -106,7 +106,8 @@ std::vector<Axis> read_axes(std::string_view text, std::vector<Axis>& known) {
   return axes;
 }
 
-// Returns the number of last axes that the folded ones cover: as few as have their product.
+// Returns the first of the trailing axes that the folded axes replace: the shortest tail whose
+// product reaches theirs.
 std::size_t first_under(const std::vector<Axis>& axes, const std::vector<Axis>& folded) {
   const int wanted = product(folded);
   std::string possible;
@@ -186,7 +187,7 @@ std::vector<MeshShape::Place> MeshShape::places(std::string_view names) const {
   const std::string ordered = canonical(names);
   const auto wanted = split_at(ordered, ',');
   const bool of_folded = find_axis(folded_, wanted.back()) != nullptr;
-  // With folded axes, the axes that they do not cover still belong to the mesh.
+  // Axes that the folded axes do not replace still belong to the mesh.
   std::vector<Axis> order = axes_;
   if (of_folded) {
     order.resize(first_under(axes_, folded_));

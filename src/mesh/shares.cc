@@ -1,4 +1,5 @@
-// Placements as text; computes each rank's share of a dimension, of the heads and of a sequence.
+// Formats and parses placements; computes each rank's share of a dimension, of the heads and of a
+// sequence.
 #include <string>
 
 #include "unisono/error.hpp"
@@ -20,7 +21,7 @@ void append(std::vector<std::size_t>& positions, const Range& range) {
 Range shard_range(std::size_t size, int ranks, int rank) {
   const auto n = static_cast<std::size_t>(ranks);
   const auto r = static_cast<std::size_t>(rank);
-  // size * r / n without overflowing 64 bits.
+  // Computes size * part / n without overflowing 64 bits.
   const auto begin = [&](std::size_t part) { return size / n * part + size % n * part / n; };
   return {.first = begin(r), .count = begin(r + 1) - begin(r)};
 }

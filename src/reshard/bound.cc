@@ -11,16 +11,16 @@
 namespace unisono::parallel {
 namespace {
 
-// Counts for the elements of one tensor.
+// Counts of elements for one tensor.
 struct Fewest {
   std::size_t between_hosts = 0;
-  std::size_t in_all = 0;  // among plans with these
-  Loads loads = {};        // of plans with both
+  std::size_t in_all = 0;  // fewest among plans with the fewest between hosts
+  Loads loads = {};        // loads of plans that have both
 };
 
-// Ranks that have a cell of elements, and ranks that need it.
+// Ranks that hold a cell of elements, and ranks that need the cell.
 struct Cell {
-  std::vector<std::set<int>> holders = {};  // of each summand
+  std::vector<std::set<int>> holders = {};  // per summand
   std::set<int> targets = {};
   std::size_t count = 0;
 };
@@ -31,7 +31,7 @@ class Counter {
 
   Fewest run(const ReshardSides& sides, std::size_t dims) {
     fewest_ = {};
-    // Cells lie between all bounds of all ranks.
+    // Splits the elements into cells at the range bounds of all ranks.
     ElementRanges cells(dims);
     for (std::size_t dim = 0; dim < dims; ++dim) {
       std::set<std::size_t> bounds;
@@ -86,9 +86,9 @@ class Counter {
     }
   }
 
-  // Each host that lacks the cell receives it once, and each rank that lacks it once. The first of
-  // these hosts receives it from a host that has it, from a holder or from a rank that has received
-  // a copy there; the others also from ranks of hosts that have received it.
+  // Each host that lacks the cell receives it once, and so does each rank. The first such host
+  // receives the cell from a host of the holders: from a holder, or from a rank there that has
+  // received a copy. The other hosts may also receive it from ranks on hosts that have received it.
   void add_copies(const Cell& cell) {
     const std::set<int>& holders = cell.holders.front();
     std::map<int, std::set<int>> holders_on;
@@ -107,7 +107,7 @@ class Counter {
         }
       }
     }
-    std::size_t entered = 0;  // hosts
+    std::size_t entered = 0;  // number of hosts
     for (const auto& [on, lacking] : lacking_on) {
       std::set<int> senders = lacking;
       if (const auto held = holders_on.find(on); held != holders_on.end()) {
@@ -122,7 +122,8 @@ class Counter {
     fewest_.between_hosts += entered * cell.count;
   }
 
-  // Each summand goes to the rank that adds, unless that rank has it, and the sum goes on.
+  // Each summand is sent to the rank that adds, unless that rank holds it; the sum is then sent to
+  // the targets.
   void add_sum(const Cell& cell) {
     std::set<int> target_hosts;
     std::vector<std::set<int>> holder_hosts(cell.holders.size());

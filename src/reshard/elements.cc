@@ -17,7 +17,7 @@ namespace {
 std::size_t sum_of(const std::vector<std::size_t>& lengths) {
   std::size_t sum = 0;
   for (const std::size_t length : lengths) {
-    // A sum beyond 64 bits equals no dimension.
+    // Saturates: no dimension equals a sum beyond 64 bits.
     sum = length > std::numeric_limits<std::size_t>::max() - sum
               ? std::numeric_limits<std::size_t>::max()
               : sum + length;
@@ -25,7 +25,7 @@ std::size_t sum_of(const std::vector<std::size_t>& lengths) {
   return sum;
 }
 
-// Cuts one dimension of the elements at a position.
+// Returns the part of one dimension that belongs to a position of the axis.
 std::vector<Range> shard(const MeshLayout& layout, const AxisPlacement& how,
                          const std::vector<Range>& ranges, int position) {
   const std::size_t length = length_of(ranges);
@@ -252,7 +252,7 @@ void check_layout(const MeshLayout& layout, const std::vector<std::size_t>& shap
   for (const AxisPlacement& how : layout.placements) {
     const bool shard = how.placement.kind == Placement::Kind::shard;
     if (!shard && (!how.sections.empty() || !how.parts.empty())) {
-      refuse_layout(layout, "axis " + how.axis + " has sections or parts, and is no shard",
+      refuse_layout(layout, "axis " + how.axis + " has sections or parts, but is not sharded",
                     "leave them out");
     }
     if (!how.sections.empty() && !how.parts.empty()) {

@@ -1,5 +1,5 @@
-// Elements of a tensor as lists of ranges: one list for each dimension, in ascending order, without
-// ranges that touch or are empty.
+// Elements of a tensor as lists of ranges: one list per dimension, in ascending order, without
+// empty or adjacent ranges.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,20 @@ namespace unisono::parallel {
 
 std::size_t length_of(const std::vector<Range>& ranges);
 
-// Appends a range, which begins at or behind the end of the last one.
+// Appends a range. REQUIRES: the range starts at or after the end of the last range.
 void append(std::vector<Range>& ranges, Range range);
 
-// Returns `count` elements of `ranges` from the one at index `first` on.
+// Returns `count` elements of `ranges`, starting at index `first`.
 std::vector<Range> part_of(const std::vector<Range>& ranges, std::size_t first, std::size_t count);
 
-// Returns the elements that both lists have.
+// Returns the intersection of both lists.
 std::vector<Range> common(const std::vector<Range>& a, const std::vector<Range>& b);
 
-// Returns how many elements of `ranges` lie before `position`.
+// Returns the number of elements of `ranges` before `position`.
 std::size_t index_in(const std::vector<Range>& ranges, std::size_t position);
 
-// Cuts into parts of at most `most` elements, as few as possible along the outermost dimensions.
+// Splits elements into parts of at most `most` elements: as few as possible, along the outermost
+// dimensions.
 std::vector<ElementRanges> cut(const ElementRanges& elements, std::size_t most);
 
 // Calls body(box) for each combination of one range per dimension, the last dimension fastest.
@@ -52,10 +53,10 @@ void for_each_box(const ElementRanges& elements, const Body& body) {
   }
 }
 
-// "[0-3, 8-11] x [0-127]".
+// Returns text such as "[0-3, 8-11] x [0-127]".
 std::string elements_text(const ElementRanges& elements);
 
-// Throws usage if a layout cannot be one of `ranks` ranks, or does not fit a tensor of this shape.
+// Throws Error(usage) if a layout does not fit `ranks` ranks or a tensor of this shape.
 void check_layout(const MeshLayout& layout, const std::vector<std::size_t>& shape, int ranks);
 
 }  // namespace unisono::parallel

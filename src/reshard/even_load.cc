@@ -1,6 +1,6 @@
-// Raises the bytes that a rank may send until all loads fit. If they do not, the minimum cut of the
-// flow from loads to ranks is a set of ranks with too much to send, and its average is the next
-// try: Dinkelbach's method. The flow is found by Dinic's algorithm.
+// Dinkelbach's method: raises the limit of bytes per rank until all loads fit. If they do not fit,
+// the minimum cut of the flow from loads to ranks identifies a set of ranks with too much to send,
+// and their average load is the next limit. Dinic's algorithm computes the flow.
 #include "reshard/even_load.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class Flow {
     return sum;
   }
 
-  // Returns true on the source's side of the minimum cut. REQUIRES: run().
+  // Returns true if the node is on the source's side of the minimum cut. REQUIRES: run().
   bool is_reached(std::size_t node) const { return level_[node] >= 0; }
 
  private:
@@ -57,7 +57,7 @@ class Flow {
     return level_[sink] >= 0;
   }
 
-  // Recursion is as deep as a path through loads and ranks.
+  // The recursion depth is the length of a path through loads and ranks.
   std::uint64_t push(std::size_t node, std::size_t sink, std::uint64_t most) {  // NOLINT
     if (node == sink) {
       return most;
@@ -78,17 +78,17 @@ class Flow {
 
   std::vector<std::vector<Edge>> edges_;
   std::vector<int> level_;
-  std::vector<std::size_t> next_;  // edge to try
+  std::vector<std::size_t> next_;  // per node: next edge to try
 };
 
 }  // namespace
 
 std::uint64_t least_busiest(const Loads& loads) {
-  std::map<int, std::size_t> ranks;  // nodes behind those of the loads
+  std::map<int, std::size_t> ranks;  // their nodes follow the nodes of the loads
   std::uint64_t sum = 0;
   for (const auto& [senders, bytes] : loads) {
     if (senders.empty()) {
-      continue;  // nobody can send these bytes
+      continue;  // no rank can send these bytes
     }
     sum += bytes;
     for (const int rank : senders) {

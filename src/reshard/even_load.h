@@ -1,4 +1,4 @@
-// The most even way to share loads out among the ranks that may take them.
+// Distributes loads as evenly as possible among the ranks that may take them.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,13 @@
 
 namespace unisono::parallel {
 
-// Bytes by the ranks that may send them, in any shares. Each list is in ascending order.
+// Maps each set of ranks to the bytes that these ranks may send, in any shares. Lists are in
+// ascending order.
 using Loads = std::map<std::vector<int>, std::uint64_t>;
 
-// Returns the least bytes, rounded up, that the busiest rank sends: the largest average over any
-// set of ranks of the bytes that only these may send. Bytes with an empty list count for
-// nobody.
+// Returns the fewest bytes, rounded up, that the busiest rank must send. For any set of ranks, the
+// bytes that only they may send have an average per rank; the result is the largest such average.
+// Ignores bytes with an empty list.
 std::uint64_t least_busiest(const Loads& loads);
 
 }  // namespace unisono::parallel

@@ -1,4 +1,4 @@
-// The most even shares of loads.
+// Tests the most even distribution of loads.
 #include "reshard/even_load.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace unisono::parallel {
 namespace {
 
-// The largest average over all sets of ranks.
+// Returns the largest average over all sets of ranks.
 std::uint64_t by_all_sets(const Loads& loads, unsigned ranks) {
   std::uint64_t most = 0;
   for (unsigned set = 1; set < 1U << ranks; ++set) {

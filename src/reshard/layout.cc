@@ -1,4 +1,4 @@
-// Parses a layout's text, and writes it.
+// Parses and formats layouts.
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -38,7 +38,7 @@ void for_each_item(std::string_view text, char separator, const Body& body) {
   }
 }
 
-// The most ranks or lengths that a text may name.
+// Maximum number of ranks or lengths in a text.
 constexpr std::size_t kMostItems = std::size_t{1} << 20U;
 
 std::vector<int> ranks_in(std::string_view text) {
@@ -59,7 +59,7 @@ std::vector<int> ranks_in(std::string_view text) {
   return ranks;
 }
 
-// "4096+2*1024".
+// Parses text such as "4096+2*1024".
 std::vector<std::size_t> lengths_in(std::string_view text) {
   std::vector<std::size_t> lengths;
   for_each_item(text, '+', [&](std::string_view item) {
@@ -184,7 +184,7 @@ std::string MeshLayout::text() const {
   std::string text = mesh.text();
   if (!ranks.empty()) {
     text += " on ";
-    // Ranges as they lie in the mesh, which may be in any order.
+    // Writes ranges in mesh order, which may be any order of ranks.
     for (std::size_t i = 0; i < ranks.size();) {
       std::size_t last = i;
       while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) {

@@ -10,11 +10,12 @@
 namespace unisono::parallel {
 namespace {
 
-// One dimension of all ranks' elements: its positions in classes that the same ranks have.
+// One dimension of all ranks' elements, with its positions grouped into classes that the same ranks
+// hold.
 struct Dimension {
   std::vector<std::vector<Range>> classes = {};
-  std::vector<std::vector<bool>> has = {};  // of each distinct list, each class
-  std::vector<std::size_t> list = {};       // of each rank of both sides
+  std::vector<std::vector<bool>> has = {};  // per distinct list, per class
+  std::vector<std::size_t> list = {};       // per rank, on both sides
 };
 
 Dimension classify(const std::vector<ElementRanges>& all, std::size_t dim) {
@@ -38,7 +39,7 @@ Dimension classify(const std::vector<ElementRanges>& all, std::size_t dim) {
   bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
   dimension.has.resize(lists.size());
   std::map<std::vector<bool>, std::size_t> known;
-  std::vector<std::size_t> next(lists.size(), 0);  // the first range that ends behind the bound
+  std::vector<std::size_t> next(lists.size(), 0);  // first range that ends after the bound
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     std::vector<bool> having(lists.size());
     for (std::size_t k = 0; k < lists.size(); ++k) {

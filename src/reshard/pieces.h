@@ -1,5 +1,5 @@
-// Pieces of a tensor: sets of elements that the same ranks have before and the same ranks need
-// after a reshard.
+// Pieces of a tensor: sets of elements that the same ranks hold before a reshard and the same ranks
+// need after it.
 #pragma once
 
 #include <vector>
@@ -8,29 +8,30 @@
 
 namespace unisono::parallel {
 
-// The most summands of one sum: as many as the kernels add at once.
+// Maximum number of summands: the kernels' maximum number of sources.
 inline constexpr std::size_t kMostSummands = 64;
 
 struct ReshardPiece {
   ElementRanges elements = {};
-  // holders[g]: the ranks that have summand g of the elements, in the order of the mesh. One group
-  // if the source is not partial.
+  // holders[g]: ranks that hold summand g of the elements, in mesh order. There is one group if the
+  // source is not partial.
   std::vector<std::vector<int>> holders = {};
-  std::vector<int> targets = {};  // ranks that need them, in the order of the mesh
+  std::vector<int> targets = {};  // ranks that need the elements, in mesh order
 };
 
-// Returns the pieces that some rank needs. REQUIRES: both layouts passed check_layout().
-// Throws usage if no source rank has some of them.
+// Returns the pieces that any rank needs. REQUIRES: both layouts passed check_layout(). Throws
+// Error(usage) if no source rank holds some of them.
 std::vector<ReshardPiece> pieces_of(const ReshardTensor& tensor);
 
-// Returns the summand that each position of a source mesh has: its coordinate along the partial
-// axes. All 0 if there is none.
+// Returns the summand that each position of a source mesh holds: its coordinate along the partial
+// axes; 0 if there are no partial axes.
 std::vector<std::size_t> summands_of(const MeshLayout& layout);
 
-// Returns the operation of the partial axes; sum if there is none. Throws usage if they differ.
+// Returns the operation of the partial axes, or sum if there are none. Throws Error(usage) if the
+// axes have different operations.
 ReduceOp summation_of(const MeshLayout& layout);
 
-// Identifies tensors with the same pieces.
+// Returns a key that is equal for tensors with the same pieces.
 std::string pieces_key(const ReshardTensor& tensor);
 
 }  // namespace unisono::parallel

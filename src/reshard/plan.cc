@@ -1,8 +1,10 @@
-// Plans a reshard: every piece of every tensor, cut into units, goes from the ranks that have it to
-// the ranks that need it. Units with few senders to choose from are assigned first, each to the
-// sender with the least to send. Then all units are assigned again, each with the loads of all
-// others known, as long as this relieves the busiest rank. If it still sends more than it must,
-// units are sent to their targets in another order.
+// Plans a reshard. Splits every piece of every tensor into units, and sends each unit from ranks
+// that hold it to ranks that need it.
+//
+// Units with few possible senders are assigned first, each to the sender with the least load. Then
+// all units are reassigned in rounds, with the loads of all other units known, as long as this
+// reduces the load of the busiest rank. If the busiest rank still sends more than the lower bound,
+// the planner tries other orders of sending units to their targets.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -17,21 +19,20 @@
 namespace unisono::parallel {
 namespace {
 
-// A rank that is to send less than this is not relieved of it: one more hop costs as much.
+// Another hop costs as much as this load.
 constexpr std::size_t kHopBytes = std::size_t{256} << 10U;
-// Units are so small that choosing senders for them evens out their loads: a rank's fair share has
-// this many.
+// A rank's fair share consists of this many units, so that assigning units can balance the loads.
 constexpr std::size_t kUnitsPerRank = 256;
 constexpr std::size_t kLeastUnitBytes = std::size_t{64} << 10U;
 constexpr int kMostRounds = 16;
-constexpr std::size_t kExcess = 20;  // the part of the bound that a settled plan may exceed it by
-constexpr std::size_t kLeastRelief = 512;  // the part of its load that a round relieves it of
+constexpr std::size_t kExcess = 20;        // a plan may exceed the bound by 1/kExcess
+constexpr std::size_t kLeastRelief = 512;  // a round reduces the greatest load by 1/kLeastRelief
 
 std::size_t index(int rank) {
   return static_cast<std::size_t>(rank);
 }
 
-// A rank that has a unit's elements when the move `after` has been made; in its source if hop is 0.
+// A rank that holds a unit's elements after move `after`, or from the beginning if hop is 0.
 struct Holder {
   int rank = 0;
   int hop = 0;
@@ -45,11 +46,12 @@ struct Unit {
   std::size_t bytes = 0;
 };
 
-// The order in which the ranks that lack a unit receive it. Who receives early can pass it on.
+// Order in which the ranks that lack a unit receive it. A rank that receives a unit early can
+// forward it.
 enum class Order {
-  ascending,     // hosts that lack it, by number: the last one never passes it on
-  least_loaded,  // hosts that lack it, the one whose rank has the least to send first
-  inner_first    // ranks on the hosts that have it, then as least_loaded
+  ascending,     // hosts that lack it, by number: the last one never forwards it
+  least_loaded,  // hosts that lack it, least loaded gateway first
+  inner_first    // ranks on hosts that hold it, then as least_loaded
 };
 
 class Planner {
@@ -78,7 +80,7 @@ class Planner {
 
  private:
   using Bytes = std::vector<std::size_t>;  // by rank
-  // A unit's bytes as part of a load.
+  // A unit's contribution to a load.
   struct Charge {
     Bytes Planner::* loads = nullptr;
     int rank = 0;
@@ -119,7 +121,7 @@ class Planner {
     return plan_.moves.size() - 1;
   }
 
-  // Returns the holder that has sent least, on `host` if some holder is there.
+  // Returns the holder with the least load, on `to_host` if a holder is there.
   const Holder& sender(const std::vector<Holder>& holders, int to_host) const {
     const bool near = std::any_of(holders.begin(), holders.end(), [&](const Holder& holder) {
       return host(holder.rank) == to_host;
@@ -140,10 +142,10 @@ class Planner {
     return *best;
   }
 
-  // Sends a unit to all its targets: first once to each host that lacks it.
+  // Sends a unit to all its targets, entering each host that lacks it once.
   void spread(const Unit& unit, std::vector<Holder> holders) {
     std::map<int, std::vector<int>> lacking;  // by host
-    std::set<int> hosts;                      // that have it
+    std::set<int> hosts;                      // hosts that hold the unit
     const std::size_t first = holders.size();
     for (std::size_t i = 0; i < first; ++i) {
       hosts.insert(host(holders[i].rank));
@@ -164,7 +166,7 @@ class Planner {
     std::vector<int> gateways;
     for (auto& [on, targets] : lacking) {
       if (!hosts.contains(on)) {
-        // Ranks of a host often have a network port each.
+        // Spreads the load, because each rank of a host often has its own network port.
         const auto gateway = std::min_element(targets.begin(), targets.end(), [&](int a, int b) {
           return std::pair(entered_[index(a)], sent_[index(a)]) <
                  std::pair(entered_[index(b)], sent_[index(b)]);
@@ -193,7 +195,8 @@ class Planner {
     }
   }
 
-  // Returns the ranks on which a piece's sum costs the fewest bytes between hosts, then in all.
+  // Returns the ranks on which computing a piece's sum costs the fewest bytes between hosts, then
+  // the fewest bytes in total.
   const std::vector<int>& adders(const ReshardPiece& piece) {
     std::vector<int>& best = adders_[&piece];
     if (!best.empty()) {
@@ -257,11 +260,11 @@ class Planner {
   }
 
   ReshardPlan& plan_;
-  Bytes sent_;                                // to other ranks
-  Bytes entered_;                             // from other hosts
-  Bytes added_;                               // of sums
-  std::vector<std::vector<Charge>> charges_;  // of each unit
-  std::vector<Charge>* open_ = nullptr;       // of the unit that is assigned
+  Bytes sent_;                                // bytes sent to other ranks
+  Bytes entered_;                             // bytes received from other hosts
+  Bytes added_;                               // bytes of sums computed
+  std::vector<std::vector<Charge>> charges_;  // per unit
+  std::vector<Charge>* open_ = nullptr;       // charges of the current unit
   std::map<const ReshardPiece*, std::vector<int>> adders_;
   Order order_ = Order::ascending;
 };
@@ -298,7 +301,7 @@ void check_tensor(const ReshardTensor& tensor, std::size_t ranks) {
   }
 }
 
-// Adds the tensor's name to an error about it.
+// Rethrows an error with the tensor's name.
 [[noreturn]] void rethrow_named(const Error& error, const std::string& name) {
   throw Error(error.code(),
               "reshard: tensor " + in_quotes(name) + ": " + std::string(error.message()));
@@ -306,14 +309,15 @@ void check_tensor(const ReshardTensor& tensor, std::size_t ranks) {
 
 using PieceMap = std::map<std::string, std::vector<ReshardPiece>>;
 
-// Returns the pieces of each tensor; those of one shape and one pair of layouts are made once.
+// Returns the pieces of each tensor. Tensors with the same dtype, shape and layouts share their
+// pieces.
 std::vector<const std::vector<ReshardPiece>*> all_pieces(const ReshardPlan& plan, PieceMap& known) {
   std::vector<const std::vector<ReshardPiece>*> all;
   std::set<std::string_view> names;
   for (const ReshardTensor& tensor : plan.tensors) {
     try {
       if (!names.insert(tensor.name).second) {
-        throw Error(ErrorCode::usage, "the name is there twice\ngive each tensor its own");
+        throw Error(ErrorCode::usage, "the name appears twice\ngive each tensor its own");
       }
       auto [place, added] = known.try_emplace(std::to_string(static_cast<int>(tensor.dtype)) + "|" +
                                               pieces_key(tensor));

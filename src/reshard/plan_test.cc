@@ -1,5 +1,5 @@
-// Plans with known answers, balanced senders, and mistakes. tests/reshard compares random plans
-// with an oracle.
+// Tests plans with known answers, balanced senders, and mistakes. tests/reshard compares random
+// plans with an oracle.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,8 +39,8 @@ std::string error_of(const ReshardTensor& one, int ranks) {
   return "";
 }
 
-// One element per rank goes to both ranks of the other host: once over the wire, then from hand to
-// hand.
+// One element per rank goes to both ranks of the other host: once over the network, then between
+// the two ranks.
 TEST(ReshardPlan, SendsOnceToEachHost) {
   const ReshardPlan plan =
       plan_reshard({tensor({2}, "a=2 on 0-1: a=shard(0)", "b=2 on 2-3")}, hosts_of(4, 2));
@@ -49,7 +49,7 @@ TEST(ReshardPlan, SendsOnceToEachHost) {
   EXPECT_EQ(verify_reshard(plan), std::vector<std::string>());
 }
 
-// Parts that a rank has already are copied, not sent.
+// Parts that a rank already holds are copied, not sent.
 TEST(ReshardPlan, TakesOwnMemoryFirst) {
   const ReshardPlan plan =
       plan_reshard({tensor({6}, "a=3: a=shard(0)", "a=3: a=shard(0)")}, hosts_of(3, 1));
@@ -57,7 +57,7 @@ TEST(ReshardPlan, TakesOwnMemoryFirst) {
   EXPECT_EQ(plan.moves.size(), 3U);
 }
 
-// Replicas share the sending, also where only one of them has parts that are on demand elsewhere.
+// Replicas share the sending, even if one replica alone must send other parts.
 TEST(ReshardPlan, BalancesReplicas) {
   const std::vector<std::size_t> shape = {8192, 4096};
   struct Way {
@@ -79,7 +79,7 @@ TEST(ReshardPlan, BalancesReplicas) {
   }
 }
 
-// The ranks of a host receive equal parts from other hosts, also if one of them sends more.
+// The ranks of a host receive equal parts from other hosts, even if one of the ranks sends more.
 TEST(ReshardPlan, EntersAHostThroughAllItsRanks) {
   ReshardTensor busy = tensor({4096, 4096}, "a=1 on 2", "a=1 on 0");
   busy.name = "busy";
@@ -97,7 +97,7 @@ TEST(ReshardPlan, EntersAHostThroughAllItsRanks) {
   EXPECT_LE(std::max(entered[2], entered[3]), (entered[2] + entered[3]) * 55 / 100);
 }
 
-// Sections of a fused projection stay whole: each rank of the target has some of each.
+// Each section of a fused projection is sharded separately: every target rank gets a part of each.
 TEST(ReshardPlan, CutsSections) {
   const MeshLayout fused = MeshLayout::parse("tp=2: tp=shard(0,sections=4+2*2)");
   EXPECT_EQ(elements_at(fused, std::vector<std::size_t>{8}, 1),
@@ -115,7 +115,7 @@ TEST(ReshardPlan, PlansAnEmptyTensorAndOneElement) {
   EXPECT_EQ(plan_reshard({tensor({3}, "a=1", "b=1")}, hosts_of(1, 1)).bytes_sent(), 0U);
 }
 
-// Counts beyond 32 bits.
+// Counts exceed 32 bits.
 TEST(ReshardPlan, CountsInSixtyFourBits) {
   const ReshardPlan plan = plan_reshard({tensor({std::size_t{1} << 20U, std::size_t{1} << 20U},
                                                 "a=2 on 0-1: a=shard(0)", "b=1 on 2")},
@@ -151,7 +151,7 @@ TEST(ReshardErrors, NameTheTensorTheDimensionAndTheRank) {
             "usage: reshard: tensor \"w\": layout \"a=2: a=partial(avg)\": axis a is partial(avg)");
 }
 
-// Axes on both sides of the semicolon do not choose their parts independently.
+// Axes before and after the semicolon are not independent, so some elements have no holder.
 TEST(ReshardErrors, NameElementsThatNobodyHas) {
   EXPECT_EQ(error_of(tensor({4}, "a=2;b=2: a=shard(0) b=shard(0)", "a=1"), 2),
             "usage: reshard: tensor \"w\": no source rank has the elements [1-2], which rank 0 "

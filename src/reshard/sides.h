@@ -1,5 +1,5 @@
-// The elements of each rank before and after a reshard, as the proof and the bound read them from
-// the layouts.
+// Elements of each rank before and after a reshard, as the proof and the bound derive them from the
+// layouts.
 #pragma once
 
 #include <map>
@@ -9,8 +9,8 @@
 namespace unisono::parallel {
 
 struct ReshardSide {
-  std::map<int, ElementRanges> elements = {};  // of each rank
-  std::map<int, std::size_t> summand = {};     // that it has
+  std::map<int, ElementRanges> elements = {};  // per rank
+  std::map<int, std::size_t> summand = {};     // per rank
   std::size_t summands = 1;
 };
 struct ReshardSides {

@@ -82,7 +82,7 @@ class Proof {
     return true;
   }
 
-  // The elements are where they are read.
+  // Checks that the sender holds the elements.
   void check_source(std::size_t i) {
     const ReshardMove& move = plan_.moves[i];
     const ReshardSide& from = sides_[move.tensor]->from;
@@ -117,7 +117,7 @@ class Proof {
   }
   bool ends_sum(std::size_t i) const { return i + 1 == plan_.moves.size() || !same_sum(i, i + 1); }
 
-  // A sum has every summand once, in order.
+  // Checks that a sum has every summand once, in order.
   void check_sum(std::size_t i) {
     if (!plan_.moves[i].summand || (i > 0 && same_sum(i - 1, i))) {
       return;

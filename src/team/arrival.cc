@@ -17,8 +17,8 @@ constexpr auto kNap = std::chrono::microseconds(50);
 
 ArrivalBarrier::ArrivalBarrier(int threads)
     : lines_(static_cast<std::size_t>(threads)),
-      // If there are more threads than processors, a spinning thread keeps another one from
-      // arriving.
+      // If there are more threads than processors, a spinning thread would delay threads that have
+      // yet to arrive.
       spin_(static_cast<unsigned>(threads) <= std::thread::hardware_concurrency() ? kSpin : 0) {}
 
 ArrivalBarrier::Outcome ArrivalBarrier::await(const std::atomic<std::uint64_t>& word, int thread,
@@ -39,7 +39,7 @@ ArrivalBarrier::Outcome ArrivalBarrier::await(const std::atomic<std::uint64_t>& 
     }
     const auto waited = Clock::now() - begin;
     if (timeout_ms > 0 && waited >= std::chrono::milliseconds(timeout_ms)) {
-      // If all have come, their leaders are about to report it.
+      // If all threads have arrived, their leaders are about to report it.
       mine.missing = first_missing(round);
       if (mine.missing >= 0) {
         return Outcome::late;

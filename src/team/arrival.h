@@ -1,6 +1,6 @@
-// The barrier of a rank's threads, with two levels: eight threads, then their leaders. Each thread
-// writes only its own cache lines. A waiting thread gives up when the team has failed, or when a
-// thread has not come in time.
+// Two-level barrier for the threads of a rank: groups of eight threads, then the group leaders.
+// Each thread writes only its own cache lines. A waiting thread gives up when the team has failed,
+// or when a thread has not arrived in time.
 #pragma once
 
 #include <atomic>
@@ -16,12 +16,12 @@ class ArrivalBarrier {
 
   explicit ArrivalBarrier(int threads);
 
-  // Each thread calls it equally often. timeout_ms 0: no limit.
+  // Waits for all threads; every thread must call it. timeout_ms 0: no limit.
   Outcome arrive(int thread, int timeout_ms) noexcept;
-  // Ends all waits, future ones too.
+  // Ends all current and future waits.
   void fail() noexcept { failed_.store(true, std::memory_order_release); }
   bool has_failed() const noexcept { return failed_.load(std::memory_order_acquire); }
-  // After `late`: returns the first thread that had not come. `thread`: the caller.
+  // Returns the first thread that had not arrived, after an Outcome::late. `thread` is the caller.
   int missing(int thread) const noexcept {
     return lines_[static_cast<std::size_t>(thread)].missing;
   }
@@ -30,7 +30,7 @@ class ArrivalBarrier {
   static constexpr int kDomain = 8;  // threads that probably share a cache
   struct alignas(64) Line {
     std::atomic<std::uint64_t> entered{0};   // rounds that this thread has entered
-    std::atomic<std::uint64_t> gathered{0};  // leaders: rounds that all their eight have entered
+    std::atomic<std::uint64_t> gathered{0};  // leaders: rounds that their whole group has entered
     std::atomic<std::uint64_t> released{0};  // leaders: completed rounds
     int missing = -1;                        // this thread's own
   };

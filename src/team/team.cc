@@ -15,12 +15,12 @@
 namespace unisono {
 namespace {
 
-// The private data of one thread.
+// Private data of one thread.
 struct alignas(64) Member {
   Member(Communicator group, int ranks) : comm(std::move(group)), parts(ranks) {}
   Communicator comm;
   comm::Parts parts;
-  Call call;  // its current call, for the others to compare
+  Call call;  // its current call; other threads compare theirs with it
 };
 
 bool is_for_teams(Collective collective) {
@@ -47,7 +47,7 @@ bool sums(Collective collective) {
   return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
 }
 
-// Returns an algorithm that sums in rank order: all of these give the same bits.
+// Returns an algorithm that sums in rank order. All of them give the same bits.
 std::string_view rank_order(const Call& call) {
   constexpr std::size_t kShortBytes = 16 << 10;
   const Dtype moved = moved_dtype(call.collective, call.dtype, call.reduction.op);
@@ -55,8 +55,8 @@ std::string_view rank_order(const Call& call) {
   return call.collective == Collective::all_reduce && is_short ? "one_shot" : "flat";
 }
 
-// Returns true if a communicator would first copy the whole input: it would read the slices of
-// other threads while these are written, so one thread makes the call.
+// Returns true if a communicator would first copy the whole input. It would then read slices that
+// other threads are writing, so one thread must make the whole call.
 bool copies_input(const Call& call, int rank) {
   if (call.collective == Collective::all_to_all) {
     return call.in == call.out;
@@ -99,7 +99,7 @@ struct Team::State {
     }
   }
 
-  // Keeps the first error for all threads, and ends their waits and those of the other ranks.
+  // Stores the first error for all threads, and ends the waits of this team and of the other ranks.
   void fail(const Error& error) {
     {
       const std::lock_guard lock(mutex);
@@ -203,7 +203,7 @@ void Team::run(int thread, const Call& call) {
                     "all_gather, reduce_scatter, all_to_all and barrier",
                 {.rank = state.rank});
   }
-  if (detail::has_own_max_error(call)) {  // the blocks of a slice begin elsewhere
+  if (detail::has_own_max_error(call)) {  // a slice would have different block boundaries
     throw Error(ErrorCode::usage,
                 state.place(call) +
                     ": a team does not support a max_error\nremove it, or call the communicator "
@@ -233,7 +233,7 @@ void Team::run(int thread, const Call& call) {
         Error(ErrorCode::internal, state.place(call) + ": " + error.what(), {.rank = state.rank}));
     throw;
   }
-  // No limit: every thread is in the call, whose own limit ends it.
+  // No limit is needed: every thread is in the call, which has its own limit.
   state.meet(thread, call, 0);
 }
 

@@ -1,4 +1,4 @@
-// Calls that several threads of each rank make together, compared with sums computed here.
+// Tests calls that several threads of each rank make together, against sums computed here.
 #include "unisono/team.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ float value(int rank, std::size_t i) {
   return 0.1F * static_cast<float>((i * 7 + static_cast<std::size_t>(rank) * 13) % 101) + 1e-3F;
 }
 
-// In rank order, as the team promises.
+// Sums in rank order, as the team guarantees.
 float sum_at(int ranks, std::size_t i) {
   float total = value(0, i);
   for (int rank = 1; rank < ranks; ++rank) {

@@ -13,9 +13,9 @@ namespace {
 struct NamedAxis {
   std::string_view name;
   int ModelLayout::* size;
-  bool is_of_experts = false;  // such axes do not multiply the ranks
+  bool is_of_experts = false;  // expert axes do not add ranks
 };
-// The slowest first.
+// The slowest-varying axis comes first.
 constexpr auto kAxes = std::to_array<NamedAxis>({{"pp", &ModelLayout::pp},
                                                  {"dp", &ModelLayout::dp},
                                                  {"fsdp", &ModelLayout::fsdp},
@@ -34,10 +34,10 @@ void read_axis(std::string_view word, ModelLayout& layout, std::vector<std::stri
   const std::string_view name = trimmed(word.substr(0, equals));
   const auto* const axis = std::ranges::find(kAxes, name, &NamedAxis::name);
   if (axis == kAxes.end() || equals == std::string_view::npos) {
-    refuse(in_quotes(word) + " is no axis with its size: pp, dp, fsdp, cp, tp, ep or etp");
+    refuse(in_quotes(word) + " is not an axis with its size: pp, dp, fsdp, cp, tp, ep or etp");
   }
   if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
-    refuse("axis " + std::string(name) + " is there twice");
+    refuse("axis " + std::string(name) + " appears twice");
   }
   seen.push_back(name);
   constexpr int kMost = 1 << 20;
@@ -117,7 +117,7 @@ std::vector<int> ModelLayout::stage(int index) const {
 }
 
 std::string ModelLayout::text() const {
-  // The ranks as the layout of a tensor writes them.
+  // Ranks are 0, 1, 2, ... unless the layout lists them.
   std::vector<int> all = ranks;
   for (int rank = 0; all.size() < static_cast<std::size_t>(rank_count()); ++rank) {
     all.push_back(rank);

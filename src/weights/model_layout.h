@@ -14,23 +14,23 @@
 namespace unisono::weights {
 
 struct ModelLayout {
-  int tp = 1;                   // heads, inner widths and the vocabulary are cut
-  int pp = 1;                   // a stage has some layers
+  int tp = 1;                   // splits heads, inner widths and the vocabulary
+  int pp = 1;                   // splits the layers into stages
   int dp = 1;                   // copies
-  int fsdp = 1;                 // dimension 0 of what tp leaves is cut
+  int fsdp = 1;                 // splits dimension 0 of each tp shard
   int cp = 1;                   // copies
-  int ep = 1;                   // of the ranks of a stage: each has some experts
-  int etp = 1;                  // inner widths of experts are cut
-  std::vector<int> ranks = {};  // empty: from 0
+  int ep = 1;                   // splits the experts over the ranks of a stage
+  int etp = 1;                  // splits the inner widths of experts
+  std::vector<int> ranks = {};  // empty: 0, 1, 2, ...
 
-  // Throws Error(config) with the mistake in the text.
+  // Throws Error(config), which describes the mistake in the text.
   static ModelLayout parse(std::string_view text);
 
   int copies() const { return dp * fsdp * cp; }
   int stage_ranks() const { return tp * copies(); }
   int rank_count() const { return pp * stage_ranks(); }
   int last_rank() const;
-  // The ranks of a stage, in its order.
+  // Returns the ranks of a stage, in order.
   std::vector<int> stage(int index) const;
   std::string text() const;  // "pp=4,dp=2,tp=8 on 0-63"
 };

@@ -14,8 +14,8 @@ std::size_t size(double value) {
   return static_cast<std::size_t>(std::llround(value));
 }
 
-// The norms and biases that a shape counts as its vectors, apart from the two norms of a layer and
-// the last one, told by their number.
+// Norms and biases that a shape counts as vectors, besides the two norms per layer and the final
+// norm. They are identified by their number.
 struct Vectors {
   bool head_norms = false;   // q_norm and k_norm
   bool router_bias = false;  // e_score_correction_bias
@@ -139,7 +139,7 @@ class Lister {
   std::vector<Weight> all_;
 };
 
-// Returns the part of `count` things, cut into `parts`, that has thing `index`.
+// Returns the part that contains item `index` when `count` items are split into `parts`.
 int part_with(int count, int parts, int index) {
   int part = 0;
   for (parallel::Range range = parallel::shard_range(static_cast<std::size_t>(count), parts, part);
@@ -194,7 +194,7 @@ parallel::MeshLayout layout_of(const ModelShape& shape, const Weight& weight,
   if (weight.expert >= 0) {
     return expert_layout(shape, weight, layout, stage);
   }
-  // With more ranks than heads, several have the same head.
+  // If there are more ranks than heads, several ranks hold the same head.
   const auto tp = static_cast<std::size_t>(layout.tp);
   const int copies =
       weight.heads > 0 && weight.heads < tp ? static_cast<int>(tp / weight.heads) : 1;

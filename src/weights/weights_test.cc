@@ -1,4 +1,4 @@
-// Weights of known models, their layouts, and layouts that do not fit.
+// Tests the weights and layouts of known models, and layouts that do not fit.
 #include "weights/weights.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST(Weights, AreAllOfKnownModels) {
   EXPECT_EQ(weights_of(model("llama3-70b")).all.size(), 723U);
 }
 
-// A shape that counts weights which no name covers.
+// A shape that counts weights without a name is refused.
 TEST(Weights, AreRefusedForOtherParts) {
   planner::ModelShape shape = model("llama3-8b");
   shape.vectors *= 1000;
@@ -102,7 +102,7 @@ TEST(ModelLayout, OrdersItsAxes) {
   EXPECT_EQ(ModelLayout::parse("tp=1 on 3").last_rank(), 3);
 }
 
-// The heads of keys stay whole if there are more ranks than heads.
+// Key heads stay whole if there are more ranks than heads.
 TEST(ModelLayout, CopiesHeadsThatAreTooFew) {
   const planner::ModelShape shape = model("qwen3-30b-a3b");  // 4 heads of keys
   const std::vector<ReshardTensor> tensors =
@@ -129,7 +129,7 @@ TEST(ModelLayout, DistributesExperts) {
   EXPECT_EQ(expert.to.ranks, std::vector<int>{4});
 }
 
-// Whole models: proved, with the fewest bytes.
+// Plans for whole models are proved to move the fewest bytes.
 TEST(ModelLayout, PlansWholeModels) {
   for (const auto& [name, from, to, ranks] :
        {std::tuple("llama3-70b", "tp=8,pp=4,dp=2", "tp=4,dp=4 on 64-79", 80),
@@ -147,7 +147,7 @@ TEST(ModelLayout, PlansWholeModels) {
   }
 }
 
-// The maps in examples/reshard: every tensor of the checkpoint has its place in the engine.
+// The maps in examples/reshard give every checkpoint tensor a place in the engine.
 TEST(NameMaps, FitTheirModels) {
   for (const auto& [file, name, targets, fused] :
        {std::tuple("llama.json", "llama3-70b", 483U, 160U),

@@ -10,7 +10,8 @@ namespace py = pybind11;
 namespace unisono_signals {
 namespace {
 
-// A handler of the program's own may want the operation to go on.
+// Returns true if SIGINT has Python's default handler. A program's own handler may want the
+// operation to continue.
 bool is_default_handler() {
   const auto signals = py::module_::import("signal");
   return signals.attr("getsignal")(SIGINT).is(signals.attr("default_int_handler"));
@@ -30,7 +31,8 @@ bool is_interrupted() {
   if (PyOS_InterruptOccurred() == 0) {
     return false;
   }
-  // Asking has cleared it. While it is pending, Python code of ours would be what it interrupts.
+  // PyErr_CheckSignals() has cleared the signal. While it is pending, it would interrupt our own
+  // Python code.
   bool ends = false;
   try {
     ends = is_default_handler();

@@ -1,23 +1,24 @@
-// Ctrl-C while an operation waits in C++.
+// Handles Ctrl-C while an operation waits in C++.
 //
-// Python handles a signal when C++ code returns to it, which a wait for a peer may not do for long.
-// So waits ask whether Ctrl-C has been pressed, end the world if so, and leave the rest to Python.
+// Python handles signals only when C++ code returns, and a wait for a peer may take long. Waits
+// therefore check whether Ctrl-C has been pressed, end the world if so, and leave the rest to
+// Python.
 #pragma once
 
 #include <chrono>
 
 namespace unisono_signals {
 
-// The interval at which waits ask.
+// Interval at which waits check for Ctrl-C.
 inline constexpr std::chrono::milliseconds kAskEvery{100};
 
-// The thread in which Python runs the handlers of signals.
+// Returns true on the thread in which Python runs signal handlers.
 bool is_main_thread();
-// Returns whether Python will raise KeyboardInterrupt. Only the main thread can be interrupted; on
-// other threads returns false. Takes Python's lock.
+// Returns true if Python will raise KeyboardInterrupt. Always returns false on threads other than
+// the main thread, which cannot be interrupted. Acquires the GIL.
 bool is_interrupted();
-// Called before a failed operation throws its error: throws KeyboardInterrupt, or the exception of
-// another signal handler, if there is one.
+// Throws a pending KeyboardInterrupt or the pending exception of another signal handler. Called
+// before a failed operation throws its own error.
 void throw_if_interrupted();
 
 }  // namespace unisono_signals

@@ -1,4 +1,5 @@
-// While it lives this thread does not hold Python's lock, which what it waits for may need.
+// Releases the GIL during the object's lifetime, because the event that this thread waits for may
+// need the GIL.
 #pragma once
 
 #include <Python.h>

@@ -1,4 +1,4 @@
-// Each collective: which buffers it takes, and what must fit.
+// Checks the buffers of each collective and fills in its call.
 #pragma once
 
 #include <optional>
@@ -35,7 +35,7 @@ void all_to_all_v(Job& job, Object data, const Counts& counts, Object out,
 
 }  // namespace calls
 
-// Calls define(name, collective, one of the above, doc, arguments...) for each method.
+// Calls define(name, collective, function above, doc, arguments...) for each method.
 template <typename Define>
 void define_collective_calls(const Define& define) {
   define("broadcast", unisono::Collective::broadcast, &calls::broadcast,

@@ -1,4 +1,4 @@
-// Each collective: which buffers it takes, and what must fit.
+// Checks the buffers of each collective, and defines its Python methods.
 #include <pybind11/stl.h>
 
 #include "collective_calls.h"
@@ -21,7 +21,8 @@ std::size_t count_of_rank(const Job& job, const Counts& counts) {
   return counts.size() == job.size() ? counts[static_cast<std::size_t>(job.rank())] : 0;
 }
 
-// A method that blocks, one that does not, and one that prepares: from one that fills in the job.
+// Defines the blocking, the asynchronous and the plan method of a collective from a function that
+// fills in the job.
 template <typename... Inputs, typename... Extra>
 void define(py::class_<Comm, std::shared_ptr<Comm>>& comm, const std::string& name,
             Collective collective, void (*fill)(Job&, Inputs...), const std::string& doc,

@@ -1,4 +1,4 @@
-// The life of a communicator, and how its operations run.
+// The lifetime of a communicator, and its operations.
 #include "communicator.h"
 
 #include <pybind11/stl.h>
@@ -9,7 +9,7 @@
 namespace unisono_python {
 namespace {
 
-// Open communicators, which leave in order at the end of the process.
+// Open communicators, which are closed in order at the end of the process.
 std::set<Comm*>& open_communicators() {
   static auto* all = new std::set<Comm*>;
   return *all;

@@ -1,4 +1,4 @@
-// unisono::Communicator for Python: its thread rule, and what keeps buffers alive.
+// unisono::Communicator for Python: serialises threads, and keeps buffers alive.
 #pragma once
 
 #include <exception>
@@ -13,11 +13,11 @@
 
 namespace unisono_python {
 
-// The outcome of a request, for all who wait for it. REQUIRES: a lock held by the owner.
+// Outcome of a request, for all waiters. REQUIRES: the owner holds its lock.
 class Outcome {
  public:
   bool has_ended() const { return has_ended_; }
-  // Throws the exception of the request, at every call.
+  // Waits for the request. Every call throws the request's exception.
   void wait(unisono::Request& request, int timeout_ms) {
     if (!std::exchange(has_ended_, true)) {
       try {
@@ -36,7 +36,7 @@ class Outcome {
   std::exception_ptr failure_;
 };
 
-// An operation under way, and all that it needs.
+// An operation in progress, with everything that it uses.
 class Request {
  public:
   Request(std::shared_ptr<Job> job, unisono::Request request)
@@ -51,9 +51,9 @@ class Request {
   std::size_t received() const { return request_.received(); }
 
  private:
-  std::shared_ptr<Job> job_;  // shared with the plan that it is a run of, or with group()
+  std::shared_ptr<Job> job_;  // shared with its plan, or with group()
   unisono::Request request_;
-  std::mutex waiting_;  // guards what follows, and who waits
+  std::mutex waiting_;  // guards the members below, and the right to wait
   Outcome outcome_;
 };
 
@@ -73,10 +73,10 @@ class Plan {
   unisono::Plan plan_;
 };
 
-// Calls of several threads run one after the other.
+// Runs calls of several threads one after the other.
 class Comm : public std::enable_shared_from_this<Comm> {
  public:
-  // A mesh shares its communicator with it.
+  // A mesh shares ownership of its communicators.
   explicit Comm(std::shared_ptr<unisono::Communicator> communicator)
       : communicator_(std::move(communicator)) {}
   Comm(const Comm&) = delete;
@@ -89,7 +89,8 @@ class Comm : public std::enable_shared_from_this<Comm> {
   int local_rank() const { return open().local_rank(); }
   int local_size() const { return open().local_size(); }
   unisono::Communicator& open() const;
-  // For objects that keep a reference: the rank leaves when they are gone too.
+  // Returns the communicator for objects that keep a reference. The rank leaves after these objects
+  // are destroyed too.
   std::shared_ptr<unisono::Communicator> shared() const;
   bool is_closed() const { return communicator_ == nullptr; }
   void close();
@@ -102,18 +103,18 @@ class Comm : public std::enable_shared_from_this<Comm> {
   std::shared_ptr<Job> job(const Common& common) const;
   py::object run(std::shared_ptr<Job> job);
   std::unique_ptr<Request> start(std::shared_ptr<Job> job);
-  // `begin` is called without Python's lock, alone with the communicator.
+  // Calls `begin` without the GIL and with exclusive use of the communicator.
   std::unique_ptr<Request> begin(std::shared_ptr<Job> job,
                                  const std::function<unisono::Request()>& begin);
   std::unique_ptr<Plan> plan(std::shared_ptr<Job> job);
   void group(const py::function& body);
 
-  // `call` without Python's lock, alone with the communicator.
+  // Calls `call` without the GIL and with exclusive use of the communicator.
   template <typename Call>
   auto alone(Call call) {
     return locked([&] { return call(open()); });
   }
-  // The same for an object that may be closed.
+  // Does the same, but allows a closed communicator.
   template <typename Call>
   auto locked(Call call) {
     const py::gil_scoped_release unlocked;
@@ -125,15 +126,15 @@ class Comm : public std::enable_shared_from_this<Comm> {
   std::shared_ptr<unisono::Communicator> communicator_;
   std::mutex looking_;  // guards the communicator against close() while another thread is in a call
                         // that waits for none: abort(), failure()
-  std::recursive_mutex using_;  // guards the communicator, and what follows
+  std::recursive_mutex using_;  // guards the communicator and the members below
   bool grouping_ = false;
   std::vector<std::shared_ptr<Job>> grouped_;
 };
 
-// The exception of unisono._errors that stands for it.
+// Returns the corresponding exception of unisono._errors.
 py::object to_python(const unisono::Error& error);
 
-// Python's handle, which leaves properly at the end of the process.
+// Returns Python's handle, which closes the communicator at the end of the process.
 std::shared_ptr<Comm> adopt(unisono::Communicator communicator);
 std::shared_ptr<Comm> adopt(std::shared_ptr<unisono::Communicator> communicator);
 

@@ -1,4 +1,4 @@
-// Creates ranks: processes that connect, threads of one process, and Ctrl-C meanwhile.
+// Creates ranks as connecting processes or as threads of one process, and handles Ctrl-C meanwhile.
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kAskEvery{100};
 
-// Runs `body` on a thread of its own and lets Python handle signals meanwhile, which it does in the
-// main thread alone. `interrupted` is set when one has raised an exception, which is thrown in the
-// end.
+// Runs `body` on a separate thread, so that Python can handle signals, which it does only on the
+// main thread. If a handler raises an exception, sets `interrupted` and throws the exception after
+// `body` has ended.
 void run_beside_signals(const std::function<void()>& body, std::atomic<bool>& interrupted) {
   std::packaged_task<void()> task(body);
   auto future = task.get_future();
@@ -61,11 +61,12 @@ std::shared_ptr<Comm> connect(unisono::ConnectOptions options) {
   return adopt(std::move(*made));
 }
 
-// The work of a rank's thread: the value that body() returns, or the exception that it raises.
+// Runs the ranks' threads, and collects the values that body() returns or the exception that it
+// raises.
 struct ThreadRanks {
   const py::function& body;
   std::vector<py::object> values;
-  std::exception_ptr raised = nullptr;  // guarded by Python's lock
+  std::exception_ptr raised = nullptr;  // guarded by the GIL
 
   void run(unisono::Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
@@ -83,7 +84,7 @@ struct ThreadRanks {
   }
 };
 
-// The ranks' values. The first error of any rank is raised.
+// Returns the ranks' values. Throws the first error of any rank.
 py::list run_threads(int ranks, const py::function& body, unisono::ConnectOptions options) {
   ThreadRanks state{
       .body = body,
@@ -112,7 +113,7 @@ py::list run_threads(int ranks, const py::function& body, unisono::ConnectOption
   return py::cast(state.values);
 }
 
-// The options that are texts, by the names that they have in Python too.
+// Options that are strings, with their names in Python.
 constexpr std::pair<const char*, std::string unisono::ConnectOptions::*> kTexts[] = {
     {"job", &unisono::ConnectOptions::job},
     {"token", &unisono::ConnectOptions::token},
@@ -170,7 +171,8 @@ std::optional<unisono::TransportKind> transport_of(const py::handle& value) {
   throw py::cast_error();
 }
 
-// bootstrap(mine) of Python, with texts that are bytes: called on any thread, and forgotten on any.
+// Wraps Python's bootstrap(mine), whose texts are bytes. The wrapper can be called and destroyed on
+// any thread.
 std::function<std::vector<std::string>(const std::string&)> bootstrap_of(const py::handle& given) {
   if (given.is_none()) {
     return nullptr;
@@ -197,7 +199,7 @@ std::function<std::vector<std::string>(const std::string&)> bootstrap_of(const p
   };
 }
 
-// Sets the option that has the name, if the table has it.
+// Sets the option with this name. Returns false if the table does not have the name.
 template <class Table, class Options, class Convert>
 bool take(const Table& table, Options& options, const std::string& name, const Convert& convert) {
   for (const auto& [known, member] : table) {
@@ -213,7 +215,7 @@ unisono::ConnectOptions options_of(const char* function, const py::kwargs& given
   unisono::ConnectOptions options{.interrupted = unisono_signals::is_interrupted};
   for (const auto& [key, value] : given) {
     const auto name = key.cast<std::string>();
-    const auto text = [&value] {  // or a path; None is what is unset
+    const auto text = [&value] {  // or a path; None means unset
       return value.is_none() ? std::string()
                              : py::module_::import("os").attr("fspath")(value).cast<std::string>();
     };

@@ -21,8 +21,8 @@ namespace {
 using py::arg;
 using Object = const py::object&;
 
-// A size larger than any device's replaces one that cannot be represented, so that all ranks get
-// the error.
+// Returns the number of bytes. If it cannot be represented, returns a size larger than any device's
+// memory, so that all ranks get the error.
 std::size_t bytes_of(const std::vector<std::size_t>& shape, std::size_t element) {
   constexpr std::size_t kTooMany = std::numeric_limits<std::size_t>::max();
   std::size_t bytes = element;
@@ -32,7 +32,8 @@ std::size_t bytes_of(const std::vector<std::size_t>& shape, std::size_t element)
   return bytes;
 }
 
-// A group, alive while it or one of its arrays is used. Made and destroyed without Python's lock.
+// A group, which lives as long as it or one of its arrays is used. Created and destroyed without
+// the GIL.
 struct Shared {
   Shared(std::shared_ptr<unisono::Communicator> comm, const unisono::DeviceOptions& options)
       : ranks(std::move(comm)), device(options.device), group(*ranks, options) {}
@@ -83,7 +84,7 @@ void* stream_of(Object stream, int device) {
       "; give a stream of torch or CuPy, one with __cuda_stream__, its number, or None");
 }
 
-// Device memory that all ranks can reach.
+// Device memory that all ranks can access.
 class Array {
  public:
   Array(std::shared_ptr<Shared> group, std::vector<std::size_t> shape, Elements elements,
@@ -147,7 +148,7 @@ py::capsule Array::dlpack() const {
     delete static_cast<Export*>(self->context);
   };
   return py::capsule(&made.release()->managed, "dltensor", [](PyObject* capsule) {
-    if (PyCapsule_IsValid(capsule, "dltensor") != 0) {  // nobody has taken it
+    if (PyCapsule_IsValid(capsule, "dltensor") != 0) {  // not consumed
       auto* self = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, "dltensor"));
       self->deleter(self);
     }
@@ -163,7 +164,7 @@ class Group {
     }));
   }
 
-  // A copy: another thread may close the group during the call.
+  // Returns a copy, because another thread may close the group during the call.
   std::shared_ptr<Shared> open() const {
     if (group_ == nullptr) {
       throw unisono::Error(unisono::ErrorCode::usage, "the device group is closed\nmake a new one");
@@ -269,7 +270,7 @@ void define_devices(py::module_& module) {
   define_collective_calls([&group](const char* name, unisono::Collective collective, auto fill,
                                    const std::string& doc, const auto&... extra) {
     if (collective != unisono::Collective::scan &&
-        collective != unisono::Collective::exclusive_scan) {  // device memory has none
+        collective != unisono::Collective::exclusive_scan) {  // not supported on device memory
       define(group, name, collective, fill, doc, extra...);
     }
   });

@@ -1,4 +1,4 @@
-// Collectives on the memory of GPUs.
+// Collectives on GPU memory.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,4 +1,4 @@
-// The structures of DLPack (https://dmlc.github.io/dlpack), as its specification lays them out.
+// DLPack's structures (https://dmlc.github.io/dlpack), with the layout of its specification.
 #pragma once
 
 #include <cstdint>
@@ -34,18 +34,18 @@ struct Tensor {
   std::int32_t dimensions;
   DataType type;
   std::int64_t* shape;
-  std::int64_t* strides;  // in elements; null: packed, the last dimension first
+  std::int64_t* strides;  // in elements; null: contiguous, row-major
   std::uint64_t byte_offset;
 };
 
-// In a capsule "dltensor".
+// Content of a capsule "dltensor".
 struct Managed {
   Tensor tensor;
   void* context;
   void (*deleter)(Managed* self);
 };
 
-// In a capsule "dltensor_versioned".
+// Content of a capsule "dltensor_versioned".
 struct ManagedVersioned {
   struct {
     std::uint32_t major;

@@ -15,7 +15,7 @@ struct Named {
   const char* name;
   const char* dtype;  // unisono's name
   std::size_t units;
-  const char* format;  // of the module `struct`; nullptr: it has none
+  const char* format;  // format character of the module `struct`, or nullptr
 };
 constexpr Named kTable[] = {{"bool", "bool", 1, "?"},
                             {"int8", "i8", 1, "b"},
@@ -35,7 +35,7 @@ constexpr Named kTable[] = {{"bool", "bool", 1, "?"},
                             {"complex64", "f32", 2, nullptr},
                             {"complex128", "f64", 2, nullptr}};
 
-// Integers of a size that unisono does not have can only be moved, as two bytes.
+// 16-bit integers, which unisono does not have, can only be moved, as two bytes.
 Elements elements_of_row(const Named& row) {
   if (const auto dtype = unisono::parse_dtype(row.dtype)) {
     return {*dtype, row.units, true, row.name};

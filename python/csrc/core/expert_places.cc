@@ -1,4 +1,4 @@
-// Places experts, and moves their weights to other ranks.
+// Places experts and moves their weights between ranks.
 #include <pybind11/stl.h>
 
 #include <map>
@@ -17,7 +17,7 @@ using py::arg;
 using Object = const py::object&;
 using Placement = std::vector<std::vector<int>>;
 
-// Shape, dtype and bytes per element, for memory without these attributes.
+// Returns shape, dtype and bytes per element of an array.
 std::tuple<std::vector<std::size_t>, std::string, std::size_t> array_of(Object object) {
   Layout layout;
   const Memory memory = Memory::strided(object, Memory::Use::read, "the array", layout);
@@ -34,8 +34,8 @@ std::vector<unisono::ExpertMove> moves_of(const Moves& moves) {
   return known;
 }
 
-// The memory of arrays by expert. The error for an array without memory is kept until the library
-// asks for it, because a rank's mistake is reported to all ranks.
+// Memory of arrays, by expert. Stores the error for an array without memory until the library
+// requests that memory, so that the mistake is reported to all ranks.
 class ArraysOfExperts {
  public:
   void add(Object arrays, int expert, Memory::Use use) {

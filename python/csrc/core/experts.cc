@@ -50,7 +50,7 @@ py::bytes as_bytes(std::span<const Element> elements) {
   return {reinterpret_cast<const char*>(elements.data()), elements.size_bytes()};
 }
 
-// Objects whose memory a call uses, for as long as it does.
+// Keeps the objects whose memory a call uses alive until the call has ended.
 class Memories {
  public:
   const Memory& read(Object object, const char* name,
@@ -75,7 +75,7 @@ class Memories {
   std::list<Memory> all_;
 };
 
-// Its bytes would be taken for others.
+// Throws if the dtypes differ, because bytes would be misinterpreted.
 void check_alike(const char* what, const Memory& memory, const char* other, const Memory& like) {
   if (memory.elements().dtype != like.elements().dtype) {
     throw py::type_error(std::string(what) + " has elements of " +
@@ -85,7 +85,7 @@ void check_alike(const char* what, const Memory& memory, const char* other, cons
   }
 }
 
-// A dispatch or combine that a thread of the exchange makes, and the memory that it uses.
+// A dispatch or combine that the exchange's thread makes, with the memory that it uses.
 class ExpertRequest {
  public:
   ExpertRequest(std::unique_ptr<Memories> memories, unisono::Request request)
@@ -110,7 +110,7 @@ class ExpertRequest {
  private:
   std::unique_ptr<Memories> memories_;
   unisono::Request request_;
-  std::mutex waiting_;  // guards what follows, and who waits
+  std::mutex waiting_;  // guards the members below, and the right to wait
   Outcome outcome_;
 };
 
@@ -127,7 +127,7 @@ class ExpertExchange {
       return call(*exchange_);
     });
   }
-  // Returns the request of an asynchronous call; nothing for a blocking one.
+  // Returns the request of an asynchronous call, or nullptr after a blocking call.
   template <typename Call>
   std::unique_ptr<ExpertRequest> begin(std::unique_ptr<Memories> memories, bool is_async,
                                        Call call) {
@@ -184,7 +184,7 @@ class ExpertExchange {
     });
   }
 
-  // The addresses of the rows, as numbers of 64 bits.
+  // Returns the addresses of the rows as 64-bit numbers.
   py::bytes gather_list(const Routing& routing, Object tokens, std::size_t row_bytes) {
     const Memory in = Memory::of(tokens, Memory::Use::read, "tokens", std::nullopt);
     const std::vector<const std::byte*> rows = alone([&](unisono::ExpertExchange& open) {

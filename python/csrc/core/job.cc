@@ -9,7 +9,7 @@ namespace {
 using unisono::Dtype;
 using unisono::ReduceOp;
 
-// Returns memoryview's name of the type; if it has none, elements are shown as bits.
+// Returns memoryview's name for the type; types without a name are shown as integers.
 const char* shown_as(Dtype dtype) {
   const char* const format = format_of(dtype);
   return format != nullptr ? format : unisono::size_of(dtype) == 2 ? "H" : "B";
@@ -32,7 +32,7 @@ void UserFunction::combine(void* inout, const void* in, std::size_t count, void*
 void UserFunction::call(void* inout, const void* in, std::size_t count) {
   const py::gil_scoped_acquire locked;
   if (raised_ != nullptr) {
-    return;  // the outcome is lost already; the peers need this rank to go on
+    return;  // the outcome is already lost; peers need this rank to continue
   }
   try {
     const auto item = static_cast<py::ssize_t>(unisono::size_of(elements_.dtype));
@@ -106,7 +106,7 @@ const Memory& Job::raw(const py::object& object, Memory::Use use) {
   return *memory_.back();
 }
 
-// REQUIRES: the buffers are known, which say the type.
+// REQUIRES: the buffers, which determine the type, are set.
 void Job::set_op(const py::object& op) {
   if (!elements_->reduces) {
     throw py::type_error(elements_->name + " can be moved but not reduced; convert to int32 first");

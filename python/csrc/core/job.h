@@ -1,4 +1,4 @@
-// One call on its way: what Python handed over, checked, and kept alive until it has ended.
+// A call with its checked arguments from Python, which it keeps alive until the call has ended.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace unisono_python {
 
 using Counts = std::vector<std::size_t>;
 
-// A reduce operation that needs a number: premul_sum(0.5).
+// A reduce operation with a number: premul_sum(0.5).
 struct Premultiplied {
   double factor = 1.0;
 };
@@ -23,7 +23,7 @@ class UserFunction {
   UserFunction(py::function function, Elements elements)
       : function_(std::move(function)), elements_(std::move(elements)) {}
   unisono::UserOp op() { return {.combine = &UserFunction::combine, .context = this}; }
-  // With Python's lock: throws the exception that the function has raised.
+  // Throws the exception that the function has raised. REQUIRES: the GIL.
   void rethrow();
 
  private:
@@ -35,12 +35,12 @@ class UserFunction {
   std::unique_ptr<py::error_already_set> raised_;
 };
 
-// Arguments that all calls take besides their buffers.
+// Arguments of all calls besides their buffers.
 struct Common {
   py::object dtype = py::none();
   std::string algorithm = {};
   int timeout_ms = -1;
-  bool on_device = false;  // buffers are memory of a GPU
+  bool on_device = false;  // buffers are GPU memory
 };
 
 class Job {
@@ -50,26 +50,28 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   unisono::Call call;
-  py::object result = py::none();  // where the outcome is, for the caller's convenience
+  py::object result = py::none();  // object that contains the outcome, returned for convenience
 
   int rank() const { return rank_; }
   std::size_t size() const { return size_; }
-  // The first buffer fixes the type; throws TypeError where others differ.
+  // Add a buffer. The first buffer determines the type; throw TypeError if another buffer has a
+  // different type.
   const Memory& read(py::handle object, const char* name);
   const Memory& write(const py::object& object, const char* name);
-  // For messages: they are sent as bytes, independently of the type.
+  // Adds a buffer of a message, which is sent as bytes of any type.
   const Memory& raw(const py::object& object, Memory::Use use);
   void set_op(const py::object& op);
   void set_root(int root);
-  // Sets the count, in Python's elements.
+  // Sets the count, given in Python's elements.
   void set_count(std::size_t count) { call.count = count * elements_->units; }
-  // Lists are of Python's elements as well. `displs` None: packed. The buffer must have room.
+  // Sets counts and displacements, also given in Python's elements. Without `displs`, parts are
+  // contiguous. Throws if the buffer is too small.
   void set_parts(const Counts& counts, const std::optional<Counts>& displs, const Memory* whole,
                  const char* name);
   void set_received(const Counts& counts, const std::optional<Counts>& displs, const Memory& whole);
   [[noreturn]] static void refuse(const std::string& what);
 
-  // With Python's lock, when the call has ended.
+  // REQUIRES: the GIL, and the call has ended.
   void rethrow_user_error() {
     if (user_ != nullptr) {
       user_->rethrow();

@@ -32,7 +32,8 @@ std::ptrdiff_t elements_of_stride(py::ssize_t bytes, py::ssize_t item, const cha
   refuse_value(name, "is read-only, but the result is written to it; pass writable memory");
 }
 
-// Without Python's lock where the last owner is dropped by C++: so it takes it.
+// Returns an owner that acquires the GIL to release `what`, because C++ may drop the last reference
+// without the GIL.
 template <typename Release>
 std::shared_ptr<void> owner(void* what, Release release) {
   return {what, [release](void* pointer) {
@@ -69,7 +70,7 @@ std::optional<Memory> Memory::of_buffer(py::handle object, Use use, const char* 
   }
   auto view = std::make_unique<Py_buffer>();
   if (PyObject_GetBuffer(object.ptr(), view.get(), PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
-    PyErr_Clear();  // numpy arrays of other libraries' types
+    PyErr_Clear();  // numpy arrays with dtypes of other libraries
     return std::nullopt;
   }
   Memory memory;
@@ -141,7 +142,7 @@ py::object capsule_of(py::handle object, const Stream&... stream) {
     if (!error.matches(PyExc_TypeError)) {
       throw;
     }
-    return object.attr("__dlpack__")(stream...);  // from before version 1
+    return object.attr("__dlpack__")(stream...);  // DLPack before version 1
   }
 }
 
@@ -210,7 +211,7 @@ std::optional<Memory> Memory::of_dlpack(py::handle object, Use use, const char* 
   if (!py::hasattr(object, "__dlpack__")) {
     return std::nullopt;
   }
-  if (py::hasattr(object, "__dlpack_device__")) {  // asked before anything is copied or waited for
+  if (py::hasattr(object, "__dlpack_device__")) {  // checked before copying or waiting
     const py::tuple device = object.attr("__dlpack_device__")();
     const int type = device[0].cast<int>();
     if (type != dlpack::kCpu && type != dlpack::kCudaHost) {
@@ -305,7 +306,8 @@ Memory Memory::on_device(py::handle object, Use use, const char* name,
     if (type != dlpack::kCuda && type != dlpack::kCudaManaged) {
       refuse_value(name, "is not in GPU memory; pass CPU memory to the communicator instead");
     }
-    // -1: the caller passes the stream of the call, which runs after earlier work on that stream.
+    // -1: no synchronisation is needed, because the call runs on the caller's stream after earlier
+    // work.
     return of_capsule(capsule_of(object, py::arg("stream") = -1), use, name, dtype, nullptr);
   }
   if (auto memory = of_cuda_array(object, use, name, dtype)) {

@@ -1,5 +1,5 @@
-// The memory of Python objects: with the buffer protocol (numpy, bytearray, array) or __dlpack__
-// (every tensor library); on a GPU with __dlpack__ or __cuda_array_interface__.
+// Accesses the memory of Python objects: through the buffer protocol (numpy, bytearray, array) or
+// __dlpack__ (every tensor library); on a GPU through __dlpack__ or __cuda_array_interface__.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,26 @@
 
 namespace unisono_python {
 
-// The layout of an array's elements: strides in elements, which may be negative.
+// Layout of an array. Strides are in elements, and may be negative.
 struct Layout {
   std::vector<std::size_t> shape = {};
   std::vector<std::ptrdiff_t> strides = {};
 };
 
-// Memory that stays in place while this object lives. Create and destroy it with Python's lock.
+// Memory that stays in place during this object's lifetime. Create and destroy it with the GIL.
 class Memory {
  public:
   enum class Use { read, write };
-  // `dtype`, if given, is the type by which the bytes are interpreted. Throws TypeError for objects
-  // without memory or with another type, and ValueError for memory that is not contiguous, or
-  // read-only.
+  // Returns an object's contiguous memory. `dtype`, if given, is the type as which the bytes are
+  // interpreted. Throws TypeError for objects without memory or with another type, and ValueError
+  // for memory that is not contiguous or is read-only.
   static Memory of(py::handle object, Use use, const char* name,
                    const std::optional<Elements>& dtype);
-  // The same for an array whose elements may lie with gaps, or in any order.
+  // Does the same for arrays with any strides.
   static Memory strided(py::handle object, Use use, const char* name, Layout& layout);
-  // Takes elements of any type, unknown ones as well, as bytes.
+  // Returns memory with elements of any type, even an unknown type, as bytes.
   static Memory bytes_of(py::handle object, Use use, const char* name);
-  // The same as of(), of a GPU's memory. Waits for no stream.
+  // Does the same as of() for GPU memory. Does not wait for streams.
   static Memory on_device(py::handle object, Use use, const char* name,
                           const std::optional<Elements>& dtype);
 
@@ -59,7 +59,7 @@ class Memory {
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
   Elements elements_;
-  std::shared_ptr<void> owner_;  // shared only because a Request may be moved
+  std::shared_ptr<void> owner_;  // shared_ptr because a Request may be moved
 };
 
 }  // namespace unisono_python

@@ -14,7 +14,7 @@ using unisono::detail::ExactReceives;
 
 struct RegionHandle {
   unisono::Region region;
-  std::shared_ptr<Memory> memory;  // of the user, where it was not allocated here
+  std::shared_ptr<Memory> memory;  // the user's memory, if not allocated here
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ py::dict parts_dict(std::span<const planner::NamedPart<Parts>> names, const Part
   return result;
 }
 
-// A name, or the text of a config.json.
+// Returns the shape for a model name or for the text of a config.json.
 planner::ModelShape shape_of(const std::string& model) {
   if (const auto known = planner::find_model(model)) {
     return *known;

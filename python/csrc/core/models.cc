@@ -50,7 +50,7 @@ double s_per_byte(double gb_per_s, const char* name) {
   return gb_per_s > 0 ? 1 / (gb_per_s * kGb) : 0;
 }
 
-// Every pair of ranks has such a link.
+// The link between every pair of ranks.
 struct Link {
   cost::Parameters parameters;
 };
@@ -115,7 +115,7 @@ py::dict plan(const std::string& collective, int ranks, double bytes, const Link
 
 struct Simulation {
   network_model::Workload workload;
-  std::shared_ptr<const Topology> topology;  // shared with the caller's
+  std::shared_ptr<const Topology> topology;  // shared with the caller's topology
   network_model::SimulationResult result;
 };
 

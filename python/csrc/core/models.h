@@ -1,4 +1,4 @@
-// The cost of schedules, for Python: the one-port model, the simulator, topologies.
+// Costs of schedules, for Python: the one-port model, the simulator, topologies.
 #pragma once
 
 #include "memory.h"

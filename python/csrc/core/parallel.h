@@ -1,5 +1,5 @@
-// unisono.parallel: the parallel layer for Python. Arrays belong to the caller, and memory of C++
-// is never exposed to Python: data that a later call may move or free is copied.
+// unisono.parallel: the parallel layer for Python. Arrays belong to the caller. C++ memory is never
+// exposed to Python; data that a later call may move or free is copied.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace unisono_python {
 
-// Packed memory of an array of floats of at most 32 bits. Throws TypeError for other types.
+// Contiguous memory of an array of floats of at most 32 bits. Throws TypeError for other types.
 class AnyFloats {
  public:
   AnyFloats(const py::handle& object, Memory::Use use, const char* name);
@@ -27,7 +27,7 @@ class AnyFloats {
   Memory memory_;
 };
 
-// Packed float32 or int32 memory of an array. Throws TypeError for other types.
+// Contiguous memory of a float32 or int32 array. Throws TypeError for other types.
 class Floats {
  public:
   Floats(const py::handle& object, Memory::Use use, const char* name);
@@ -49,14 +49,14 @@ class Integers {
   Memory memory_;
 };
 
-// An array with its shape and strides. Types that are sent as several elements (complex64, int16)
-// have an additional last dimension.
+// An array with its shape and strides. Types sent as several elements (complex64, int16) have an
+// additional last dimension.
 class Array {
  public:
   Array(const py::handle& object, Memory::Use use, const char* name);
   const unisono::parallel::Tensor& tensor() const { return tensor_; }
   const Elements& elements() const { return memory_.elements(); }
-  std::size_t dims() const { return layout_.shape.size(); }  // the caller's
+  std::size_t dims() const { return layout_.shape.size(); }  // in the caller's array
 
  private:
   Layout layout_;
@@ -64,11 +64,11 @@ class Array {
   unisono::parallel::Tensor tensor_;
 };
 
-// Something of the library that refers to communicators, which live as long.
+// A library object that refers to communicators, and keeps them alive.
 template <typename Thing>
 class Held {
  public:
-  // `make(communicators)`, of which the first is the one that all calls are alone with.
+  // Creates the object by make(communicators). Calls have exclusive use of the first communicator.
   template <typename Make>
   Held(const std::vector<std::shared_ptr<Comm>>& comms, const Make& make) : comm_(comms.front()) {
     for (const auto& comm : comms) {
@@ -80,7 +80,7 @@ class Held {
   Held& operator=(const Held&) = delete;
   ~Held() { close(); }
 
-  // Without Python's lock, alone with the communicator.
+  // Calls `call` without the GIL and with exclusive use of the communicator.
   template <typename Call>
   auto with(Call call) {
     return comm_->alone([&](unisono::Communicator&) {
@@ -103,7 +103,7 @@ class Held {
   std::optional<Thing> thing_;
 };
 
-// The functions and classes of the module unisono._core._parallel.
+// Define the functions and classes of the module unisono._core._parallel.
 void define_parallel(py::module_& core);
 void define_mesh(py::module_& module);
 void define_redistribution(py::module_& module);

@@ -1,4 +1,4 @@
-// Context parallelism: attention over a cut sequence, with a kernel in Python.
+// Context parallelism: attention over a sharded sequence, with a kernel in Python.
 #include <pybind11/stl.h>
 
 #include <string>
@@ -37,8 +37,8 @@ up::ContextMethod method_of(const std::string& text) {
   throw py::value_error("unknown method '" + text + "'; known are ring and all_gather");
 }
 
-// A view that callbacks get, and must not keep. The buffer protocol has no name for bf16 and f8:
-// they are integers of their size.
+// Returns a view for callbacks, which must not keep it. The buffer protocol has no bf16 and f8,
+// which become integers of the same size.
 py::object view(up::ConstAnySpan data, const std::vector<std::size_t>& shape, bool read_only) {
   std::vector<py::ssize_t> sizes(shape.begin(), shape.end());
   std::vector<py::ssize_t> strides(shape.size());
@@ -55,7 +55,7 @@ py::object view(up::ConstAnySpan data, const std::vector<std::size_t>& shape, bo
   return py::memoryview::from_buffer(const_cast<void*>(data.data()), bytes, format, sizes, strides,
                                      read_only);
 }
-// Memory of f32 whose shape says its length.
+// Wraps f32 memory whose length follows from its shape.
 up::ConstAnySpan floats(const float* data) {
   return {data, 0, unisono::Dtype::f32};
 }
@@ -72,8 +72,8 @@ class Context {
       : outer_(std::move(outer)), heads_(std::move(heads)) {
     axes_ = {.method = method_of(method), .order = order_of(order)};
   }
-  // Runs alone, with both communicators. An exception of a callback ends their world, because other
-  // ranks would wait for this rank.
+  // Runs with exclusive use of both communicators. A callback's exception ends their world, because
+  // other ranks would wait for this rank.
   template <typename Call>
   void run(const Call& call) {
     inside(outer_, &axes_.outer, [&] { inside(heads_, &axes_.heads, [&] { call(axes_); }); });
@@ -98,7 +98,7 @@ class Context {
       call();
       return;
     }
-    const py::gil_scoped_acquire locked;  // which alone() gives away
+    const py::gil_scoped_acquire locked;  // alone() has released the GIL
     comm->alone([&](unisono::Communicator& given) {
       *open = &given;
       call();

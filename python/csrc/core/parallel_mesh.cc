@@ -1,4 +1,4 @@
-// Meshes: named axes, and the communicators along them.
+// Meshes: named axes and the communicators along them.
 #include <pybind11/stl.h>
 
 #include <map>
@@ -25,7 +25,7 @@ class PythonMesh {
   const std::shared_ptr<Comm>& world() const { return world_; }
   const MeshShape& shape() const { return open().shape(); }
   int coordinate(const std::string& names) const { return open().coordinate(names); }
-  // The same object for all spellings of the same axes.
+  // Returns the same object for all spellings of the same axes.
   std::shared_ptr<Comm> axis(const std::string& names) {
     const std::string key = shape().canonical(names);
     const auto known = groups_.find(key);

@@ -1,4 +1,4 @@
-// Reshard: tensors that move to another mesh, and the names that an engine has for them.
+// Reshards tensors to another mesh, and maps their names to an engine's names.
 #include <pybind11/stl.h>
 
 #include <map>
@@ -24,10 +24,10 @@ using Use = Memory::Use;
 using py::arg;
 using Shape = std::vector<std::size_t>;
 
-// The name, the dtype and the shape of a tensor.
+// Name, dtype and shape of a tensor.
 using Named = std::tuple<std::string, py::object, Shape>;
 
-// Types that are sent as several elements have an additional last dimension.
+// Types sent as several elements have an additional last dimension.
 struct Typed {
   NamedTensor tensor = {};
   std::size_t units = 1;
@@ -55,11 +55,11 @@ std::vector<NamedTensor> tensors_of(const std::vector<Named>& named) {
   return tensors;
 }
 
-// A move's place in the caller's inputs and outputs.
+// Position of a move in the caller's inputs and outputs.
 struct Place {
   std::size_t input = 0;
   std::size_t output = 0;
-  bool has_names = false;  // then these are the place in each; unset: this rank has none of it
+  bool has_names = false;  // then `from` and `to` are set if this rank has a part
   std::optional<LocalPart> from = {};
   std::optional<LocalPart> to = {};
 };
@@ -76,7 +76,7 @@ class PythonReshard {
     open(comm, std::move(tensors));
   }
 
-  // `targets`: the names and layouts of the engine's tensors.
+  // `targets`: names and layouts of the engine's tensors.
   PythonReshard(const std::shared_ptr<Comm>& comm, const std::vector<Named>& named,
                 const std::vector<std::string>& from, const NameMap& names,
                 const std::vector<std::pair<std::string, std::string>>& targets) {
@@ -123,14 +123,14 @@ class PythonReshard {
     open(comm, std::move(tensors));
   }
 
-  // One object or None for each tensor of the constructor, and for each output.
+  // `inputs` and `outputs` have one object or None per tensor of the constructor and per output.
   void run(const std::vector<py::object>& inputs, const std::vector<py::object>& outputs,
            int timeout_ms) {
     const std::vector<std::unique_ptr<Array>> from = arrays(inputs, Use::read);
     const std::vector<std::unique_ptr<Array>> to = arrays(outputs, Use::write);
     std::vector<Tensor> in;
     std::vector<Tensor> out;
-    // The other ranks are told about memory that does not fit, too.
+    // Other ranks are notified of memory that does not fit, too.
     std::optional<unisono::Error> wrong;
     const auto part_of = [&](const Array* array, const Place& place,
                              const std::optional<LocalPart>& part) -> Tensor {
@@ -168,7 +168,7 @@ class PythonReshard {
       return reshard.out_shape(move);
     }));
   }
-  // Returns true if all moves into an output have ended.
+  // Returns true if all moves to an output have ended.
   bool complete(std::size_t output) {
     return held_->with([&](unisono::parallel::Reshard& reshard) {
       for (std::size_t move = 0; move < places_.size(); ++move) {
@@ -225,7 +225,8 @@ class PythonReshard {
   std::unique_ptr<Held<unisono::parallel::Reshard>> held_;
 };
 
-// name -> (shape, parts), each part (source, index or None, dim, first, begin, count).
+// Returns {name: (shape, parts)}, where each part is (source, index or None, dim, first, begin,
+// count).
 py::dict applied(const NameMap& map, const std::vector<Named>& named) {
   py::dict all;
   const std::vector<NamedTensor> sources = tensors_of(named);

@@ -25,7 +25,8 @@ Placement partial(const std::string& op) {
   return unisono::parallel::Partial(*parsed);
 }
 
-// A placement does not know how many dimensions its tensor has, so none is counted from the end.
+// Refuses negative dimensions, because a placement does not know the number of dimensions of its
+// tensor.
 Placement shard(py::ssize_t dim) {
   if (dim < 0) {
     throw py::value_error("Shard(" + std::to_string(dim) +
@@ -34,7 +35,7 @@ Placement shard(py::ssize_t dim) {
   return unisono::parallel::Shard(static_cast<std::size_t>(dim));
 }
 
-// A sum of complex numbers is one of their parts; nothing else is.
+// Complex numbers can only be summed or averaged, part by part.
 void check_reduces(const Array& in, const Placement& from) {
   using unisono::ReduceOp;
   if (from.kind != Placement::Kind::partial) {
@@ -47,7 +48,8 @@ void check_reduces(const Array& in, const Placement& from) {
   }
 }
 
-// The last dimension of what travels may be one that the caller's array does not have.
+// Refuses to shard a dimension that the caller's array does not have; sent data may have an
+// additional last dimension.
 void check_dim(const Array& array, const Placement& placement) {
   if (placement.kind == Placement::Kind::shard && placement.dim >= array.dims()) {
     throw unisono::Error(unisono::ErrorCode::usage,
@@ -73,8 +75,8 @@ py::object redistribute(const std::shared_ptr<Comm>& comm, const py::object& dat
   return out;
 }
 
-// For each tensor: (name, whole shape, this rank's part or None, first index of the part). For
-// tensors without a part on this rank, the shape contains the dtype.
+// A tensor of a checkpoint: (name, whole shape, this rank's part or None, first index of the part).
+// For tensors without a part on this rank, the shape contains the dtype.
 using Row = std::tuple<std::string, std::vector<std::size_t>, py::object, py::object,
                        std::vector<std::size_t>>;
 

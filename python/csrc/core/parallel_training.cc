@@ -1,4 +1,4 @@
-// Gradient buckets, and the sharded state of ZeRO.
+// Gradient buckets, and ZeRO's sharded state.
 #include <pybind11/stl.h>
 
 #include <cstring>
@@ -38,7 +38,7 @@ class Buckets : public Held<GradientBuckets> {
   Buckets(const std::shared_ptr<Comm>& comm, const unisono::parallel::BucketOptions& options)
       : Held({comm}, [&](const auto& open) { return GradientBuckets(*open.front(), options); }) {}
 
-  // Converts to f32 from any type.
+  // Converts values of any float type to f32 and adds them.
   void add_to(std::size_t index, const py::object& values) {
     const AnyFloats floats(values, Use::read, "values");
     with([&](GradientBuckets& buckets) {
@@ -220,7 +220,7 @@ void define_buckets(py::module_& module) {
       .def("close", &Buckets::close);
 }
 
-// A call of the library with a unit and nothing else.
+// Wraps a method whose only argument is a unit.
 template <typename Method>
 auto on_unit(Method method) {
   return [method](State& self, std::size_t unit) {

@@ -22,8 +22,8 @@ using unisono::parallel::PipelineSchedule;
 using unisono::parallel::PipelineStage;
 using unisono::parallel::TensorSpec;
 
-// A view with the type and shape, or of plain bytes where the buffer protocol has no such type;
-// None of nothing.
+// Returns a view with the type and shape, or of plain bytes if the buffer protocol has no such
+// type; None if there is no memory.
 template <typename Byte>
 py::object view_of(std::span<Byte> bytes, const TensorSpec* spec) {
   if (spec == nullptr) {
@@ -47,7 +47,7 @@ py::object view_of(std::span<Byte> bytes, const TensorSpec* spec) {
                                      strides, std::is_const_v<Byte>);
 }
 
-// (dtype, shape), or None.
+// Converts (dtype, shape) or None.
 std::optional<TensorSpec> spec_of(const py::object& given) {
   if (given.is_none()) {
     return std::nullopt;
@@ -72,11 +72,11 @@ struct Functions {
   py::object overlap = py::none();
 };
 
-// While it lives, no other thread uses the runner.
+// Prevents other threads from using the runner during the object's lifetime.
 class Turn {
  public:
   explicit Turn(std::atomic_flag& is_used) : is_used_(is_used) {
-    // It must not wait: a callback that calls again would do so for ever.
+    // Must not wait, because a callback that calls the runner again would wait for ever.
     if (is_used.test_and_set(std::memory_order_acquire)) {
       throw unisono::Error(unisono::ErrorCode::usage,
                            "pipeline: a step is in progress\na callback cannot use its own "
@@ -91,7 +91,7 @@ class Turn {
   std::atomic_flag& is_used_;
 };
 
-// One thread at a time is in a step; it has Python's lock in callbacks alone.
+// Runs steps on one thread at a time, which holds the GIL only during callbacks.
 class Runner {
  public:
   Runner(std::shared_ptr<Comm> comm, const PipelineSchedule& schedule,
@@ -145,7 +145,7 @@ class Runner {
       function(stage);
     };
   }
-  // `which`: how many of the pass's tensors the function takes.
+  // Wraps a Python function. `which`: number of the pass's tensors that the function takes.
   std::function<void(const PipelinePass&)> on_pass(const py::object& function, int which) {
     if (function.is_none()) {
       return nullptr;
@@ -185,7 +185,7 @@ class Runner {
 
   Functions functions_;
   std::optional<Pipeline> pipeline_;
-  std::atomic_flag is_used_;  // in a step, or being closed
+  std::atomic_flag is_used_;  // in a step or in close()
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// unisono.pipeline: schedules of pipeline parallelism, and what runs them.
+// unisono.pipeline: schedules of pipeline parallelism, and their runner.
 #pragma once
 
 #include "communicator.h"

@@ -33,7 +33,7 @@ using unisono::MoveSpec;
 using unisono::Schedule;
 using unisono::ScheduleBuilder;
 
-// Moves are kept for each pair of a rank and a chunk: what fits in memory, and some more.
+// Limits on the moves stored per pair of rank and chunk, somewhat above what fits into memory.
 constexpr int kMostRanks = 4096;
 constexpr int kMostChunks = 1 << 24;
 
@@ -61,7 +61,7 @@ MoveSpec::Place place_named(const std::string& name) {
   refuse("'" + name + "' is not a place; known are automatic, input, output, scratch");
 }
 
-// The place in the Python program that is calling.
+// Returns the caller's file and line in the Python program.
 std::pair<std::string, std::uint32_t> caller() {
   PyFrameObject* frame = PyEval_GetFrame();
   if (frame == nullptr) {
@@ -266,7 +266,7 @@ void define_schedule(py::module_& module) {
       .def(
           "save",
           [](const Schedule& self, const std::filesystem::path& path) {
-            // Python's own file: its errors say why.
+            // Uses a Python file, whose errors explain the cause.
             const py::object file = py::module_::import("io").attr("open")(path, "wb");
             file.attr("write")(py::bytes(to_json(self)));
             file.attr("close")();

@@ -1,4 +1,4 @@
-// Schedules for Python: the catalogue, the builder, the proofs, JSON.
+// Schedules for Python: catalogue, builder, proofs and JSON.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace unisono_python {
 
-// "all_reduce/ring", "broadcast/knomial:radix=4". Throws ValueError with what there is.
+// Parses "all_reduce/ring" or "broadcast/knomial:radix=4". Throws ValueError, which lists the valid
+// names.
 struct Target {
   const unisono::Algorithm* algorithm = nullptr;
   unisono::AlgorithmParameters parameters = {};

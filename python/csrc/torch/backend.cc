@@ -1,4 +1,4 @@
-// The life of a group, and how its operations run.
+// The lifetime of a group, and its operations.
 #include "backend.h"
 
 #include <ATen/record_function.h>
@@ -20,26 +20,26 @@
 namespace unisono_torch {
 namespace {
 
-// Limit for destroy_process_group() to wait for rank 0, which keeps the store, to do the same.
+// Limit for destroy_process_group() to wait until rank 0, which hosts the store, has called it too.
 constexpr std::chrono::milliseconds kStoreEnds{2'000};
-// The time that the end of the process waits for pending work on streams.
+// Time limit for pending work on streams at the end of the process.
 constexpr std::chrono::milliseconds kLast{1'000};
 constexpr std::chrono::milliseconds kCallbacksEnd{10'000};
 
-std::mutex backends_mutex;  // guards the next
-// In the order in which they were made, which is the same on all ranks.
+std::mutex backends_mutex;  // guards backends()
+// Backends in creation order, which is equal on all ranks.
 std::vector<Backend*>& backends() {
   static auto* all = new std::vector<Backend*>;
   return *all;
 }
 
-// Returns an operation's title in the profiler.
+// Returns an operation's title for the profiler.
 std::string title_of(const std::string& backend, const char* op) {
   return backend + ":" + (backend == "gloo" ? name_in_gloo(op) : op);
 }
 
-// Shows an operation of the caller's thread in the profiler: as asynchronous, like those of other
-// backends.
+// Records an operation of the caller's thread in the profiler as asynchronous, like operations of
+// other backends.
 class Shown {
  public:
   Shown(const std::string& backend, const char* op, at::TensorList inputs)
@@ -56,7 +56,7 @@ class Shown {
   at::RecordFunction record_;
 };
 
-// Larger than the options of gloo.
+// Larger than gloo's options.
 alignas(std::max_align_t) constexpr std::array<std::byte, 1024> kGlooOptions = {};
 
 }  // namespace
@@ -86,7 +86,7 @@ Backend::~Backend() {
     std::erase(backends(), this);
   }
   leave(std::min(std::chrono::milliseconds(timeout_ms_), kFarewell));
-  take_device().reset();  // before what it works on
+  take_device().reset();  // before the group that it uses
   place_ = {};
   store_.reset();
 }
@@ -109,18 +109,19 @@ void Backend::leave(std::chrono::milliseconds limit) {
   if (place_.part == nullptr) {
     close_world(*place_.world);
   }
-  // No caller here waits for pending operations. Other ranks wait for what this one owes them: that
-  // ends by itself within its own time limit.
+  // No caller waits for pending operations any more, but other ranks may wait for operations that
+  // this rank owes them. Those end within their own time limit.
   if (pending_operations_->failure() == std::nullopt) {
     pending_operations_->wait_for_owed(std::chrono::milliseconds(timeout_ms_.load()));
   }
-  // The rest may end, but must not keep the program for ever.
+  // Other operations may end, but must not block the program for ever.
   if (!wait_for_all(limit)) {
     place_.group().abort(
         "a process group was destroyed while operations were in progress; call wait() for them "
         "first");
     if (!wait_for_all(std::chrono::seconds(5))) {
-      // The progress thread still has some of it, and must not be the one that ends the world.
+      // The progress thread still uses these objects, and must not be the thread that destroys the
+      // world.
       static_cast<void>(new Place(std::move(place_)));
       static_cast<void>(new std::shared_ptr<OnDevice>(take_device()));
       place_ = {};
@@ -147,14 +148,14 @@ bool Backend::wait_for_all(std::chrono::milliseconds limit) {
 
 void Backend::leave_all(bool finish_owed) {
   {
-    // With the lock, so that a backend that another thread drops meanwhile waits in its destructor.
+    // Holds the lock, so that a backend dropped by another thread waits in its destructor.
     const std::lock_guard lock(backends_mutex);
     for (Backend* backend : backends()) {
       if (backend->pid_ != getpid()) {
         continue;
       }
       PendingOperations& pending = *backend->pending_operations_;
-      // The peers' limit for these operations is that of the group, too.
+      // The peers also use the group's limit for these operations.
       const auto end =
           std::chrono::steady_clock::now() + std::chrono::milliseconds(backend->timeout_ms_.load());
       while (finish_owed && !pending.wait_for_owed(unisono_signals::kAskEvery) &&
@@ -169,8 +170,8 @@ void Backend::leave_all(bool finish_owed) {
       }
     }
   }
-  // Callbacks of futures may be Python, or hold its objects. A thread that asks for Python's lock
-  // after the interpreter has ended ends the process with SIGABRT.
+  // Callbacks of futures may be Python functions or hold Python objects. A thread that requests the
+  // GIL after the interpreter has ended aborts the process with SIGABRT.
   const auto end = std::chrono::steady_clock::now() + kCallbacksEnd;
   while (!wait_for_all_elsewhere(unisono_signals::kAskEvery) &&
          std::chrono::steady_clock::now() < end && !unisono_signals::is_interrupted()) {
@@ -241,7 +242,7 @@ unisono::Error Backend::monitored(const unisono::Error& error, const Launch& lau
 }
 
 std::shared_ptr<OperationRecord> Backend::recorded(const Launch& launch, int peer) {
-  // The group has its name only after it has been made.
+  // The group gets its name only after its construction.
   std::call_once(*record_made_, [&] {
     std::vector<std::uint64_t> ranks = options_->global_ranks_in_group;
     if (ranks.empty()) {
@@ -423,8 +424,8 @@ WorkPointer Backend::noted(WorkPointer work) {
 
 void Backend::startCoalescing() {
   const std::lock_guard lock(coalescing_);
-  // PyTorch refuses one within another. What an earlier one has left here, whose body threw, has no
-  // end of its own.
+  // PyTorch refuses nested coalescing. Operations of an earlier block whose body threw were never
+  // ended, so drop them.
   coalesced_[std::this_thread::get_id()].clear();
 }
 

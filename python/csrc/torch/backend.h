@@ -1,8 +1,8 @@
 // The PyTorch backend "unisono": a c10d::Backend over one unisono::Communicator.
 //
-// Calls with asyncOp=false run in the caller's thread and return no Work. Others return a Work that
-// the world's progress thread moves while nobody waits. Any thread may call; collectives of a group
-// run in the order of the calls.
+// Calls with asyncOp=false run in the caller's thread and return no Work. Other calls return a Work
+// that the world's progress thread advances while no thread waits for it. Any thread may call.
+// Collectives of a group run in call order.
 #pragma once
 
 #include <chrono>
@@ -44,8 +44,8 @@ class Backend final : public NewerBackend {
 #endif
   };
 
-  // Waits for all ranks of the group. `shown_as`: the backend that the profiler names, "gloo" if
-  // this one replaces gloo.
+  // Waits for all ranks of the group. `shown_as`: backend name in the profiler, "gloo" if this
+  // backend replaces gloo.
   Backend(Pointer<c10d::Store> store, const Meeting& meeting, std::string shown_as);
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
@@ -89,7 +89,7 @@ class Backend final : public NewerBackend {
   WorkPointer barrier(const c10d::BarrierOptions& options) override;
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
-  // All operations that this thread starts before endCoalescing() become one Work.
+  // Combines all operations that this thread starts before endCoalescing() into one Work.
   bool supportsCoalescing() const override { return true; }
   void startCoalescing() override;
   WorkPointer endCoalescing() override;
@@ -100,21 +100,21 @@ class Backend final : public NewerBackend {
   Pointer<c10d::Backend> merge(const Pointer<c10d::Store>& store,
                                const Pointer<c10d::Backend::Options>& options, const int& rank,
                                const int& size) override;
-  // The remaining ranks call it, all with the same ranks to leave out; the store must still answer.
-  // They connect again: the ranks that are left out may have ended.
+  // Called by the remaining ranks, all with the same ranks to exclude; the store must still work.
+  // They connect a new world, because excluded ranks may have ended.
   bool supportsShrinking() const override { return true; }
   Pointer<c10d::Backend> shrink(const std::vector<int64_t>& left_out, int flags,
                                 const Pointer<c10d::Backend::Options>& options) override;
 
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
-  // Only the members call it, each with its own handle, which is new each time. Operations in
-  // progress end.
+  // Called only by the members, with their handles, which are new each time. Ends operations in
+  // progress.
   bool supportsReconfigure() const override { return true; }
   c10d::ReconfigureHandle get_reconfigure_handle() const override;
   WorkPointer reconfigure(const c10d::ReconfigureOptions& options) override;
 #endif
 #ifdef C10D_BACKEND_HAS_HOOKS
-  // Called before the first failure of the group is reported, possibly on a thread of the library.
+  // The hook is called before the group's first failure is reported, possibly on a library thread.
   void registerAbortHook(int64_t id, c10d::AbortHook hook) override {
     pending_operations_->add_hook(id, std::move(hook));
   }
@@ -122,7 +122,7 @@ class Backend final : public NewerBackend {
 #endif
 #ifdef C10D_BACKEND_HAS_WINDOW
   bool supportsWindow() const override { return true; }
-  // Collective if there is a tensor, which must be in symmetric memory.
+  // Collective if a tensor is given, which must be in symmetric memory.
   Pointer<c10d::Window> new_window(const std::optional<at::Tensor>& tensor) override;
 #endif
 
@@ -132,34 +132,34 @@ class Backend final : public NewerBackend {
   // Collective.
   void eagerConnectSingleDevice(at::Device device) override;
   c10d::ErrorType getError() override;
-  // Returns the failure that has ended the group, in PyTorch's terms; nullptr: none.
+  // Returns the failure that has ended the group as a PyTorch exception, or nullptr.
   std::exception_ptr failure();
-  // CPU memory; the CPU device has no index.
+  // Supports CPU memory; the CPU device has no index.
   bool supportsTensorAlloc(c10::DeviceIndex device) override { return device < 0; }
   at::Tensor allocateTensor(long size, at::TensorOptions options) override;
-  // Memory that the peers read directly; allocations may outlive the group.
+  // Allocates memory that peers read directly; allocations may outlive the group.
   std::shared_ptr<c10::Allocator> getMemAllocator() override;
 
   // Ends the operations in progress with an error on all ranks of the world.
   void abort() override;
-  // Waits for the operations in progress, and leaves the group.
+  // Waits for the operations in progress, then leaves the group.
   void shutdown() override;
-  // Called at the end of the process: leaves the groups that were not destroyed in order, so that
-  // peers do not treat this rank as dead. `finish_owed`: first waits, within the group's time
+  // Leaves, in order, all groups that were not destroyed, so that peers do not treat this rank as
+  // dead. Called at the end of the process. `finish_owed`: first waits, within the group's time
   // limit, for pending operations that peers need.
   static void leave_all(bool finish_owed);
 
  private:
-  // Limit for destroy_process_group() to wait for operations without a waiter.
+  // Limit for destroy_process_group() to wait for operations that no thread waits for.
   static constexpr std::chrono::milliseconds kFarewell{30'000};
 
-  // A barrier that names late ranks, like gloo's monitored barrier.
+  // Barriers that name late ranks, like gloo's monitored barrier.
   enum class Monitored : std::uint8_t { no, first_late, all_late };
   struct Launch {
     c10d::OpType type = c10d::OpType::UNKNOWN;
     const char* op = nullptr;  // "all_reduce"
-    // Owned by the caller; copied only if they are needed after the call.
-    at::TensorList inputs = {};  // that the profiler shows
+    // Owned by the caller; copied only if needed after the call.
+    at::TensorList inputs = {};  // for the profiler
     at::TensorList outputs = {};
     std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
     bool async = true;
@@ -173,25 +173,26 @@ class Backend final : public NewerBackend {
   WorkPointer launch_on_host(const Launch& launch, std::span<Piece> pieces);
   WorkPointer launch_on_device(const std::shared_ptr<OnDevice>& place, const Launch& launch,
                                std::span<Piece> pieces);
-  // Collective if it has not been created yet. nullptr: there is none.
+  // Returns the device's state, or nullptr if the device cannot be used. Collective if it does not
+  // exist yet.
   std::shared_ptr<OnDevice> on_device(c10::Device device);
   std::shared_ptr<OnDevice> known_device();
   std::shared_ptr<OnDevice> take_device();
   std::optional<c10::Device> device();
-  // limit: for operations in progress, and for the other ranks of a device.
+  // `limit`: for operations in progress, and for the other ranks of a device.
   void leave(std::chrono::milliseconds limit);
   bool wait_for_all(std::chrono::milliseconds limit);
   void run_here(const Launch& launch, std::span<Piece> pieces);
   WorkPointer transfer(const Launch& launch, const at::Tensor& tensor, bool sends, int peer,
                        int tag);
   WorkPointer noted(WorkPointer work);
-  // nullptr: recording is off. `peer`: the peer of a message; kNoPeer: a collective.
+  // Returns nullptr if recording is off. `peer`: the peer of a message; kNoPeer: a collective.
   std::shared_ptr<OperationRecord> recorded(const Launch& launch, int peer = kNoPeer);
   Operation::Description describe(const Launch& launch);
-  // Takes ownership of the memory that the pieces hold.
+  // Takes ownership of the pieces' memory.
   Operation::Description describe(const Launch& launch, std::span<Piece> pieces);
   int timeout_ms(std::chrono::milliseconds asked) const;
-  // Marks the group as in use: leaving it waits until no thread uses it.
+  // Marks the group as in use. Leaving the group waits until no thread uses it.
   class InUse {
    public:
     explicit InUse(const Backend& backend)
@@ -213,20 +214,21 @@ class Backend final : public NewerBackend {
   void check_root(const char* op, int64_t root) const { check_rank(op, "root", root); }
   void check_rank(const char* op, const char* what, int64_t rank) const;
   [[noreturn]] void raise(const unisono::Error& error);
-  // The beginning of gloo's messages about a monitored barrier, for which tools search.
+  // Returns the error with the beginning of gloo's message about a monitored barrier, for which
+  // tools search.
   unisono::Error monitored(const unisono::Error& error, const Launch& launch,
                            unisono::Communicator& group);
 
   const Handle& handle() const;
   Pointer<c10d::Backend> made_once(const Pointer<c10d::Store>& store, const Meeting& meeting);
-  // The ranks of this group, as ranks of the job.
+  // Converts ranks of this group to ranks of the job.
   std::vector<int> in_job(const std::vector<int>& ranks) const;
   std::chrono::milliseconds limit_of(const Pointer<c10d::Backend::Options>& options) const {
     return options == nullptr ? options_->timeout : options->timeout;
   }
 
-  // PyTorch casts the backend named "gloo" to its ProcessGroupGloo: DistributedDataParallel's
-  // logger reads options_->threads, the second member there. This member provides zeros for it.
+  // PyTorch casts the backend named "gloo" to ProcessGroupGloo, and DistributedDataParallel's
+  // logger reads options_->threads through the second member. This member provides zeros there.
   // Must be the first member.
   struct AsGloo {
     std::shared_ptr<void> store;
@@ -237,28 +239,28 @@ class Backend final : public NewerBackend {
   std::string shown_as_;
   Pointer<c10d::Store> store_;
   std::atomic<int> shrinks_ = 0;
-  std::mutex making_;  // guards what follows: the latest group made of this one
+  std::mutex making_;  // guards the members below: the latest group created from this group
   c10::weak_intrusive_ptr<c10d::Backend> made_{Pointer<c10d::Backend>()};
   c10::weak_intrusive_ptr<c10d::Store> made_with_{Pointer<c10d::Store>()};
-  std::atomic<std::int64_t> timeout_ms_;  // other threads may start operations while it is set
+  std::atomic<std::int64_t> timeout_ms_;  // other threads may read it while it is set
   Place place_;
   pid_t pid_;
   // Outlives the world, so that a rank that has left can see rank 0 leave.
   std::unique_ptr<StoreHost> store_host_;
   mutable std::once_flag handle_made_;
   mutable Handle handle_;           // for reconfigure()
-  std::set<std::int64_t> numbers_;  // that reconfigure() was given
+  std::set<std::int64_t> numbers_;  // used in reconfigure()
   std::shared_ptr<PendingOperations> pending_operations_ = std::make_shared<PendingOperations>(
       place_.world == nullptr ? nullptr : place_.world->has_failed);
-  std::mutex device_mutex_;              // guards what follows; others may look while it is made
-  std::shared_ptr<OnDevice> on_device_;  // nullptr: no device, or one without kernels
-  std::mutex issuing_;                   // guards the order of collectives, and what follows
-  std::optional<c10::Device> device_;    // of tensors that are not the CPU's
+  std::mutex device_mutex_;              // guards the members below
+  std::shared_ptr<OnDevice> on_device_;  // nullptr: no device, or a device without kernels
+  std::mutex issuing_;                   // guards the order of collectives, and the members below
+  std::optional<c10::Device> device_;    // device of tensors outside CPU memory
   std::atomic<uint64_t> sequence_ = 0;
   std::unique_ptr<std::once_flag> record_made_ = std::make_unique<std::once_flag>();
-  std::unique_ptr<GroupRecord> record_;  // for PyTorch's flight recorder; nullptr: it is off
+  std::unique_ptr<GroupRecord> record_;  // for the flight recorder; nullptr: recording is off
   std::atomic<bool> open_ = true;
-  std::mutex coalescing_;  // guards what follows
+  std::mutex coalescing_;  // guards the members below
   std::map<std::thread::id, std::vector<WorkPointer>> coalesced_;
 };
 

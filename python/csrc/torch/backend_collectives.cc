@@ -1,4 +1,4 @@
-// Each operation of c10d: its checks, and the pieces that it is made of.
+// Operations of c10d: checks their arguments, and divides them into pieces.
 #include <ATen/DeviceAccelerator.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ using c10d::OpType;
 
 namespace {
 
-// Above it, several all_reduces cost no more than one of all, and need no copies.
+// Above this size, several all_reduces cost no more than one for all tensors, and need no copies.
 constexpr std::size_t kFlattenBytes = 256 * 1024;
 
 const Tensors& only_list(const char* op, const TensorLists& lists) {
@@ -308,10 +308,10 @@ WorkPointer Backend::recvAnysource(Tensors& tensors, int tag) {
       tensor, false, unisono::kAnySource, tag);
 }
 
-// Both kinds take the whole time, and say of all ranks that have not come what they do; afterwards
-// the world is unusable.
+// Both kinds use the whole time limit, and report what each rank that has not arrived is doing.
+// Afterwards the world is unusable.
 void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
-  // No time at all is a limit, too.
+  // A limit of 0 is valid, too.
   const auto limit = options.timeout == std::chrono::milliseconds(0) ? std::chrono::milliseconds(1)
                                                                      : options.timeout;
   launch({.type = OpType::BARRIER,
@@ -324,8 +324,8 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_al
 
 namespace {
 
-// The properties of a sparse tensor that a receiver needs before its elements: their number, and
-// the shape, which must be the same on all ranks.
+// Properties of a sparse tensor that receivers need before its elements: the number of elements,
+// and the shape, which must be equal on all ranks.
 class SparseShape {
  public:
   static constexpr std::int64_t kMostDims = 64;
@@ -342,7 +342,8 @@ class SparseShape {
     std::copy(tensor.sizes().begin(), tensor.sizes().end(), word);
     return words;
   }
-  // `table`: the words of all ranks. The same decision on all of them.
+  // Checks that all ranks have equal shapes. All ranks reach the same decision. `table`: the words
+  // of all ranks.
   static void check_alike(const at::Tensor& table) {
     const at::Tensor shapes = table.narrow(1, 1, kWords - 1);
     for (std::int64_t rank = 1; rank < table.size(0); ++rank) {
@@ -363,7 +364,7 @@ class SparseShape {
 
 }  // namespace
 
-// Every rank gets the elements of all, and adds them up. Runs in the caller's thread.
+// Gathers the elements of all ranks on every rank, which adds them up. Runs in the caller's thread.
 WorkPointer Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
   TORCH_CHECK_VALUE(options.reduceOp.op_ == c10d::ReduceOp::SUM,
                     "unisono:all_reduce: only SUM works on sparse tensors");

@@ -1,4 +1,4 @@
-// Operations on tensors of a device.
+// Operations on device tensors.
 #include "backend.h"
 #include "device/blocks.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 using unisono::ErrorCode;
 
-// Returns the device of an operation's tensors, which must be the same for all.
+// Returns the device of an operation's tensors, which must all be on one device.
 c10::Device device_of(const char* op, std::span<const Piece> pieces) {
   const c10::Device first = pieces.empty() ? c10::Device(c10::kCPU) : pieces.front().device();
   for (const Piece& piece : pieces) {
@@ -29,7 +29,8 @@ std::shared_ptr<OnDevice> Backend::take_device() {
   return std::exchange(on_device_, nullptr);
 }
 
-// If kernels cannot run an operation on device tensors, its data goes through host memory.
+// Returns the device's state. If kernels cannot run on the device, operations copy data through
+// host memory.
 std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
   const InUse use(*this);
   unisono::Communicator& group = use.group();
@@ -44,7 +45,7 @@ std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
                     "before the capture, or pass device_id to init_process_group");
   std::shared_ptr<OnDevice> made;
   try {
-    // Between hosts there is the network, which reads memory of the host.
+    // Kernels work only on one host, because the network reads host memory.
     if (group.hosts() == 1 && is_of_cuda(device)) {
       made = std::make_shared<OnDevice>(group, device, timeout_ms(c10d::kUnsetTimeout),
                                         pending_operations_);
@@ -63,25 +64,25 @@ std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
 
 void Backend::setTimeout(std::chrono::milliseconds timeout) {
   timeout_ms_ = timeout.count();
-  options_->timeout = timeout;  // for those that ask
+  options_->timeout = timeout;  // for readers of the options
   if (const auto place = known_device()) {
     place->set_limit(timeout_ms(c10d::kUnsetTimeout));
   }
 }
 
-// A group whose ranks have not met on a device yet has none.
+// Returns the group's device, or nullopt if the ranks have not used a device yet.
 std::optional<c10::Device> Backend::device() {
   const std::lock_guard lock(issuing_);
   return device_.has_value() ? device_ : getBoundDeviceId();
 }
 
-// When the barrier ends, all work that a rank queued on its device streams before is done: the
-// group's own kernels, or the host, wait for it.
+// When the barrier ends, all work that ranks queued on device streams before it is done: the
+// group's kernels, or the host, wait for that work.
 WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
   const auto accelerator = at::getAccelerator();
   const auto place = known_device();
   std::optional<c10::Device> device = this->device();
-  // PyTorch hands on device_ids alone, of its accelerator.
+  // PyTorch passes only device_ids, which refer to its accelerator.
   if (!options.device_ids.empty() && accelerator.has_value()) {
     device = c10::Device(*accelerator, static_cast<c10::DeviceIndex>(options.device_ids.front()));
   }
@@ -100,7 +101,7 @@ WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
   if (place == nullptr) {
     return launch_on_host(launch, std::span(&piece, 1));
   }
-  check_not_capturing(current_stream(place->device()));  // device_ids may have named another
+  check_not_capturing(current_stream(place->device()));  // device_ids may name another device
   launch.async = true;
   const WorkPointer work = launch_on_device(place, launch, std::span(&piece, 1));
   if (options.asyncOp) {
@@ -113,7 +114,7 @@ WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
 
 void Backend::eagerConnectSingleDevice(at::Device device) {
   if (!device.is_cpu()) {
-    setBoundDeviceId(device);  // PyTorch does, but for groups that are split
+    setBoundDeviceId(device);  // PyTorch does this except for split groups
     on_device(device);
   }
 }
@@ -136,11 +137,11 @@ WorkPointer Backend::launch(const Launch& launch, std::span<Piece> pieces) {
   return launch_on_host(launch, pieces);
 }
 
-// The limit is that of the device's group: its kernels wait as long in all calls.
+// Uses the device group's limit, which applies to the kernels of all calls.
 WorkPointer Backend::launch_on_device(const std::shared_ptr<OnDevice>& place, const Launch& launch,
                                       std::span<Piece> pieces) {
   const InUse use(*this);
-  use.group();  // throws where it has been left
+  use.group();  // throws if the group has been left
   Operation::Description description = describe(launch);
   const bool is_captured = is_capturing(place->device());
   std::shared_ptr<Tensors> held;

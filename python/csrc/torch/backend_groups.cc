@@ -1,4 +1,4 @@
-// Groups that are made of a group: split, merged, and without some of its ranks.
+// Groups derived from a group: split, merged, or without some of its ranks.
 #include <algorithm>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
@@ -15,7 +15,7 @@ std::vector<int> Backend::in_job(const std::vector<int>& ranks) const {
   return members;
 }
 
-// PyTorch asks once for each type of device, with the same store, and means one group.
+// PyTorch calls this once per device type with the same store, but wants one group.
 Pointer<c10d::Backend> Backend::made_once(const Pointer<c10d::Store>& store,
                                           const Meeting& meeting) {
   const std::lock_guard lock(making_);
@@ -63,7 +63,7 @@ Pointer<c10d::Backend> Backend::shrink(const std::vector<int64_t>& left_out, int
   if ((flags & kAbort) != 0) {
     abort();
   }
-  // Ranks that leave others out do not meet, and each time is a meeting of its own.
+  // Ranks that exclude different ranks do not meet, and each shrink is a separate rendezvous.
   const std::string name =
       c10::str("unisono/shrink/", shrinks_++, "/without/", c10::Join(",", left_out), "/");
   return c10::make_intrusive<Backend>(c10::make_intrusive<c10d::PrefixStore>(name, store_),

@@ -1,4 +1,4 @@
-// Memory that the ranks of a group read where it is.
+// Memory that the ranks of a group read in place.
 #include <c10/util/safe_numerics.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
 
 namespace {
 
-// Each allocation is a region of its own, of whole pages.
+// Each allocation is a separate region of whole pages.
 class RegionAllocator final : public c10::Allocator {
  public:
   explicit RegionAllocator(std::function<unisono::Region(std::size_t)> allocate)

@@ -17,7 +17,7 @@ using at::ScalarType;
 using unisono::Dtype;
 using unisono::ReduceOp;
 
-// Integers and the floats of IEEE by their bits, the others one by one.
+// Maps PyTorch's element types to unisono's.
 std::optional<Dtype> dtype_of(ScalarType type) {
   switch (type) {
     case ScalarType::Bool:
@@ -139,7 +139,7 @@ std::exception_ptr to_torch(const unisono::Error& error) {
   if (error.code() == unisono::ErrorCode::usage || error.code() == unisono::ErrorCode::config) {
     return std::make_exception_ptr(c10::ValueError(text));
   }
-  // Without a C++ backtrace: to make one takes longer than to find out that a peer is gone.
+  // Omits the C++ backtrace, which takes longer to create than the detection of a lost peer.
   return std::make_exception_ptr(c10::DistBackendError(text));
 }
 
@@ -161,7 +161,7 @@ void refuse(const std::string& op, const std::string& what) {
 
 namespace {
 
-// gloo makes these of others.
+// gloo implements these operations by others.
 struct Names {
   std::string_view op;
   std::string_view in_gloo;

@@ -1,4 +1,4 @@
-// From PyTorch's words to unisono's: element types, reduce operations, errors.
+// Converts PyTorch's element types, reduce operations and errors to unisono's, and back.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,23 +12,23 @@
 
 namespace unisono_torch {
 
-// The encoding of elements that are only moved: their own type if unisono knows it, so that ranks
-// that disagree get an error; otherwise `units` bytes each.
+// Encoding of elements that are only moved: their own type if unisono has it, so that differing
+// types cause an error; otherwise `units` bytes each.
 struct Elements {
   unisono::Dtype dtype = unisono::Dtype::u8;
   std::size_t units = 1;
 };
 Elements elements_of(at::ScalarType type);
 
-// Describes the reduction of elements. Complex ones are pairs of reals; 16-bit integers and the
-// fnuz kinds of fp8, which unisono cannot reduce, become `as` for the time of the operation.
+// Describes a reduction. Complex numbers are pairs of reals. 16-bit integers and the fnuz kinds of
+// fp8, which unisono cannot reduce, are converted to `as` during the operation.
 struct Reducing {
   unisono::Dtype dtype = unisono::Dtype::f32;
   std::size_t units = 1;
   unisono::Reduction reduction = unisono::ReduceOp::sum;
-  at::ScalarType as = at::ScalarType::Undefined;  // Undefined: as they are
+  at::ScalarType as = at::ScalarType::Undefined;  // Undefined: no conversion
 };
-// Throws TypeError or ValueError for what has no meaning, such as bitwise operations of floats.
+// Throws TypeError or ValueError for undefined combinations, such as bitwise operations on floats.
 Reducing reducing_of(at::ScalarType type, const c10d::ReduceOp& op);
 
 // Converts an error for Python: ValueError for a caller's mistake, otherwise
@@ -38,10 +38,11 @@ c10d::ErrorType to_error_type(unisono::ErrorCode code);
 
 // Returns gloo's name for an operation, for programs that search for gloo's titles.
 std::string name_in_gloo(const std::string& op);
-// The same in dumps of the flight recorder: PyTorch's tools know these alone.
+// Returns the operation's name in flight recorder dumps, limited to the names that PyTorch's tools
+// know.
 std::string name_in_dumps(const std::string& op);
 
-// Throws ValueError: "unisono:<op>: <what>".
+// Throws ValueError with the text "unisono:<op>: <what>".
 [[noreturn]] void refuse(const std::string& op, const std::string& what);
 
 }  // namespace unisono_torch

@@ -12,11 +12,11 @@
 
 namespace unisono_torch {
 
-// An event that has happened or not.
+// An event that may have happened.
 struct Mark {
   std::atomic<bool> is_set = false;
-  std::atomic<bool> is_asked = false;       // is_over is there
-  std::function<bool()> is_over = nullptr;  // for what nobody waits for
+  std::atomic<bool> is_asked = false;       // is_over is set
+  std::function<bool()> is_over = nullptr;  // for operations without a waiter
   bool query() const { return is_set || (is_asked && is_over()); }
 };
 
@@ -24,7 +24,8 @@ struct Mark {
 
 namespace c10d {
 
-// Not asked for: entries say when the operation was issued and when its end was noticed.
+// Never called: entries contain only the times at which the operation was issued and its end was
+// noticed.
 template <>
 float getDurationFromEvent<unisono_torch::Mark>(unisono_torch::Mark&, unisono_torch::Mark&) {
   return 0;
@@ -48,7 +49,8 @@ PyTorchRecorder& pending_operations() {
 
 using Status = c10d::ProcessGroupStatus;
 
-// A dump looks at marks after it has left the recorder's lock: what ends meanwhile is kept for it.
+// A dump reads marks after releasing the recorder's lock, so marks that end meanwhile must stay
+// alive.
 class Dump {
  public:
   Dump() {
@@ -64,7 +66,7 @@ class Dump {
       unused.swap(kept());
     }
   }
-  // Takes the mark of an operation that the recorder has no more.
+  // Keeps the mark of an operation that the recorder has dropped.
   static void leave(std::unique_ptr<Mark> mark) {
     const std::lock_guard lock(mutex());
     if (running() != 0) {
@@ -73,7 +75,7 @@ class Dump {
   }
 
  private:
-  static std::mutex& mutex() {  // guards the rest
+  static std::mutex& mutex() {  // guards the members below
     static auto* const one = new std::mutex;
     return *one;
   }
@@ -118,7 +120,7 @@ class Recorded final : public OperationRecord {
   PyTorchRecorder::TraceIdentifier id_ = {};
 };
 
-// Many tensors alike, one of each rank, are one for PyTorch's tools: a row of each.
+// PyTorch's tools expect a list of equal tensors, one per rank, as one tensor with a row per rank.
 std::vector<at::Tensor> as_recorded(at::TensorList tensors, bool of_each_rank) {
   const bool alike = std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& tensor) {
     return !tensor.is_sparse() && tensor.sizes() == tensors[0].sizes();
@@ -146,7 +148,7 @@ class RecordedGroup final : public GroupRecord {
       const auto sequence = static_cast<std::int64_t>(operation.sequence);
       status_->lastEnqueuedSeq = status_->lastStartedSeq = sequence;
     }
-    // PyTorch's tools take the names of no other library for the CPU.
+    // PyTorch's tools accept no other library's names for the CPU.
     std::string title = "gloo:" + name_in_dumps(operation.op);
     const std::size_t ins = operation.inputs.size();
     const std::size_t outs = operation.outputs.size();

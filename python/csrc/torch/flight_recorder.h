@@ -1,6 +1,6 @@
-// A second flight recorder, for unisono's groups, because PyTorch's own does not accept other
-// backends (2.13). unisono/torch/_flight_recorder.py joins the two wherever Python requests a dump.
-// TORCH_FR_BUFFER_SIZE is the number of operations that it keeps; 0: none.
+// A second flight recorder, for unisono's groups, because PyTorch's recorder does not accept other
+// backends (2.13). unisono/torch/_flight_recorder.py merges both whenever Python requests a dump.
+// TORCH_FR_BUFFER_SIZE is the number of operations to keep; 0: none.
 #pragma once
 
 #include <chrono>
@@ -14,39 +14,39 @@
 
 namespace unisono_torch {
 
-// One operation, from its start on. It is under way until finish() says that it was right; a record
-// that is dropped before failed.
+// One started operation. It is in progress until finish() marks its success; dropping the record
+// earlier marks a failure.
 class OperationRecord {
  public:
   virtual ~OperationRecord() = default;
   virtual void finish() noexcept = 0;
-  // Until then, readers of the record call `is_over`.
+  // Finishes when `is_over` returns true; readers of the record call it until then.
   virtual void finish_when(std::function<bool()> is_over) = 0;
 };
 
-// The operations of one group.
+// Operations of one group.
 class GroupRecord {
  public:
   struct Operation {
-    const char* op = nullptr;  // one of PyTorch's: "all_reduce"
+    const char* op = nullptr;  // PyTorch's name, such as "all_reduce"
     at::TensorList inputs = {};
     at::TensorList outputs = {};
     std::chrono::milliseconds timeout = {};
-    std::uint64_t sequence = 0;  // of a collective
-    // A message's ranks: "0->1" of a send to rank 1, "0<-1" of a receive from it.
+    std::uint64_t sequence = 0;  // collectives only
+    // A message's ranks: "0->1" for a send to rank 1, "0<-1" for a receive from rank 1.
     std::string between = {};
   };
   virtual ~GroupRecord() = default;
-  // Any thread. Must not hold what a thread with Python's lock may wait for: where Python has
-  // called, it is written down.
+  // Called on any thread. Must not hold a lock for which a thread with the GIL may wait, because it
+  // records the Python stack.
   virtual std::shared_ptr<OperationRecord> begin(const Operation& operation) = 0;
 };
 
-// nullptr: nothing is to be recorded. `ranks`: of the job.
+// Returns nullptr if recording is off. `ranks`: ranks of the job.
 std::unique_ptr<GroupRecord> record_group(std::string name, std::string description,
                                           std::vector<std::uint64_t> ranks);
 
-// As torch._C._distributed_c10d._dump_fr_trace() and _dump_fr_trace_json().
+// Return the same formats as torch._C._distributed_c10d._dump_fr_trace() and _dump_fr_trace_json().
 std::string dump_flights(bool operations, bool stacks, bool only_active);
 std::string dump_flights_json(bool operations, bool only_active);
 

@@ -30,13 +30,13 @@
 namespace unisono_torch {
 namespace {
 
-// The worlds of this process. A forked child has none.
+// Worlds of this process. A forked child has none.
 struct Known {
   std::weak_ptr<World> world;
   pid_t pid = 0;
   bool open = true;
 };
-std::mutex known_mutex;  // guards the next
+std::mutex known_mutex;  // guards the worlds
 std::map<std::string, Known>& known_worlds() {
   static auto* known = new std::map<std::string, Known>;
   return *known;
@@ -44,10 +44,10 @@ std::map<std::string, Known>& known_worlds() {
 
 struct Line {
   std::string host;
-  std::string name;  // of the machine, for messages
+  std::string name;  // machine name, for messages
   std::string secret;
-  int size = 0;                       // of the group, as it knows it
-  bool has_token = false;             // of its own, which did not come over the store
+  int size = 0;                       // group size according to this rank
+  bool has_token = false;             // it has a token that did not come through the store
   std::map<std::string, int> worlds;  // id -> rank there
 };
 
@@ -68,7 +68,7 @@ bool has_world() {
   });
 }
 
-// Once for each world, before others wait for this rank.
+// Checks the environment once per world, before other ranks wait for this rank.
 void check_environment_once(int rank) {
   if (has_world()) {
     return;
@@ -112,7 +112,8 @@ Line read_line(const std::string& text) {
   return line;
 }
 
-// Ranks that count otherwise would wait for others that never come, or not for all.
+// Checks that all ranks agree on the group's size. Otherwise some would wait for missing ranks, or
+// not wait for all.
 void check_sizes(const std::vector<Line>& lines) {
   for (std::size_t rank = 1; rank < lines.size(); ++rank) {
     if (lines[rank].size != lines[0].size) {
@@ -129,7 +130,7 @@ bool on_several_hosts(const std::vector<Line>& lines) {
                      [&](const Line& line) { return line.host != lines.front().host; });
 }
 
-// Describes the hosts of two ranks that do not share one.
+// Describes the hosts of two ranks that are on different hosts.
 std::string apart(const Line& one, const std::string& other_rank, const Line& other) {
   if (one.name != other.name) {
     return "rank 0 is on " + one.name + " and " + other_rank + " on " + other.name;
@@ -138,8 +139,7 @@ std::string apart(const Line& one, const std::string& other_rank, const Line& ot
          unisono::difference_of_hosts(one.host, other.host);
 }
 
-// Checks settings whose mismatch would otherwise be found only while the hosts connect, with less
-// clear errors.
+// Checks settings whose mismatch would otherwise cause less clear errors while the hosts connect.
 void check_across_hosts(const std::vector<Line>& lines) {
   const auto refuse = [](const std::string& what) {
     throw c10::DistBackendError("unisono: " + what);
@@ -176,7 +176,7 @@ std::string shared_world(const std::vector<Line>& lines) {
   return {};
 }
 
-// Returns the address of the store, which all hosts can reach; empty: unknown.
+// Returns the address of the store, which all hosts can reach, or "" if unknown.
 std::string address_of(c10d::Store& store) {
   auto* prefixed = dynamic_cast<c10d::PrefixStore*>(&store);
   const auto inner = prefixed == nullptr ? nullptr : prefixed->getUnderlyingNonPrefixStore();
@@ -189,9 +189,9 @@ std::string address_of(c10d::Store& store) {
   return (bare_v6 ? "[" + host + "]" : host) + ":" + std::to_string(tcp->getPort());
 }
 
-// Watches the worlds that were open when the making of a group began. A member of the group that
-// has died in one of these worlds will hardly join. Worlds whose end an operation has already
-// reported are not watched, because a program that continues after the report knows the survivors.
+// Watches the worlds that were open when the creation of a group began, because a member that has
+// died in one of them will not join. Does not watch worlds whose end an operation has already
+// reported: a program that continues after the report knows the survivors.
 class Watch {
  public:
   explicit Watch(const Meeting& meeting)
@@ -204,8 +204,8 @@ class Watch {
       }
     }
   }
-  // Throws unisono::Error for one that ended some time ago; a rank that is alive has had time to
-  // come.
+  // Throws unisono::Error if a world ended some time ago, so that living ranks have had time to
+  // join.
   void look() {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_) {
@@ -219,7 +219,7 @@ class Watch {
         continue;
       }
       if (apart_ && failure->code() == unisono::ErrorCode::aborted) {
-        continue;  // by one who shrinks a group, and so will come
+        continue;  // aborted by a rank that shrinks a group, and that will join
       }
       if (now >= failed_.value_or(now) + kGrace) {
         throw_failure(*failure);
@@ -232,10 +232,10 @@ class Watch {
   static constexpr std::chrono::milliseconds kPause{100};
   static constexpr std::chrono::milliseconds kGrace{500};
 
-  // Returns whether a rank of that world belongs to the new group.
+  // Returns true if a rank of the world belongs to the new group.
   bool is_awaited(const World& world, int rank) const {
     if (rank < 0) {
-      return false;  // nobody died
+      return false;  // no rank died
     }
     const auto at = static_cast<std::size_t>(rank);
     const int in_job = at < world.members.size() ? world.members[at] : rank;
@@ -258,7 +258,7 @@ class Watch {
   bool apart_;
   std::vector<std::weak_ptr<World>> worlds_;
   std::chrono::steady_clock::time_point next_;
-  std::optional<std::chrono::steady_clock::time_point> failed_;  // when that was seen first
+  std::optional<std::chrono::steady_clock::time_point> failed_;  // when the failure was first seen
 };
 
 std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
@@ -274,8 +274,8 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
   options.token = secret;
   options.connect_timeout_ms = timeout_ms;
   options.timeout_ms = timeout_ms;
-  // Not longer than the meeting: from then on the world itself says who is lost, and the store may
-  // go. nullptr: ranks that meet without a store.
+  // Watches only during the rendezvous: afterwards the world itself reports lost ranks, and the
+  // store may end. nullptr if ranks meet without a store.
   const auto watch = store == nullptr ? nullptr : std::make_shared<RefusalWatch>(store, rank);
   options.interrupted = [meeting = std::weak_ptr(watch)] {
     if (unisono_signals::is_interrupted()) {
@@ -292,8 +292,7 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
       return tell_all(*store, "unisono/card/", rank, size, mine, timeout, look);
     };
   } else {
-    options.transport =
-        unisono::TransportKind::shm;  // whatever UNISONO_ADDRESS says to other programs
+    options.transport = unisono::TransportKind::shm;  // UNISONO_ADDRESS is for other programs
   }
   auto world = std::make_shared<World>(
       World{.id = options.job, .all = unisono::Communicator::connect(options), .members = members});
@@ -311,7 +310,7 @@ std::string host_identity() {
   if (const std::string name = variable("UNISONO_HOST"); !name.empty()) {
     identity += "/" + name;
   }
-  // It is one word of a line.
+  // The identity must be one word of a line.
   std::replace_if(
       identity.begin(), identity.end(), [](unsigned char c) { return std::isspace(c) != 0; }, '_');
   return identity;
@@ -354,7 +353,7 @@ Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& m
   return {.world = std::move(world), .part = std::move(part)};
 }
 
-// Returns whether the error is about another rank, or about all ranks, rather than this rank's own.
+// Returns true if the error is about another rank or about all ranks, not about this rank.
 bool is_of_others(unisono::ErrorCode code) {
   if (code == unisono::ErrorCode::aborted) {
     return !unisono_signals::is_interrupted();
@@ -368,9 +367,9 @@ std::string without_name(const std::string& text) {
   return text.starts_with(kOurs) ? text.substr(kOurs.size()) : text;
 }
 
-// A store may outlive the groups that met over it, as torchrun's does, and PyTorch gives a group
-// that is made again the name of the first one. So each rank counts its meetings there, and what an
-// earlier meeting has left is not read.
+// A store may outlive the groups that used it, as torchrun's does, and PyTorch reuses the names of
+// groups. Each rank therefore counts its rendezvous in the store, so that it never reads keys of an
+// earlier one.
 c10::intrusive_ptr<c10d::Store> of_this_meeting(const c10::intrusive_ptr<c10d::Store>& store,
                                                 int rank) {
   try {
@@ -394,7 +393,7 @@ Place meet(const c10::intrusive_ptr<c10d::Store>& whole_store, const Meeting& me
     throw;
   } catch (const unisono::Error& error) {
     if (error.code() != unisono::ErrorCode::config) {
-      throw_if_refused(*store, rank);  // perhaps it was another's fault, which says it better
+      throw_if_refused(*store, rank);  // another rank's refusal may explain the cause better
     }
     if (is_of_others(error.code())) {
       tell_finding(*store, rank, error.what());
@@ -405,7 +404,7 @@ Place meet(const c10::intrusive_ptr<c10d::Store>& whole_store, const Meeting& me
       unisono_signals::throw_if_interrupted();
     }
     std::rethrow_exception(to_torch(error));
-  } catch (const c10::DistBackendError& error) {  // sizes that differ, ranks that do not come
+  } catch (const c10::DistBackendError& error) {  // differing sizes, missing ranks
     tell_finding(*store, rank, without_name(error.what_without_backtrace()));
     throw;
   } catch (const c10::Error& error) {
@@ -422,10 +421,10 @@ Place meet(const c10::intrusive_ptr<c10d::Store>& whole_store, const Meeting& me
 
 namespace {
 
-constexpr char kBetween = '|';  // between the fields of a handle
+constexpr char kBetween = '|';  // separates the fields of a handle
 constexpr std::string_view kHandle = "unisono";
 
-// The store of the first of these ranks, which all can reach.
+// Returns the first rank's store, which all ranks can reach.
 c10::intrusive_ptr<c10d::Store> common_store(const c10::intrusive_ptr<c10d::Store>& own,
                                              const Handle& first,
                                              std::chrono::milliseconds timeout) {
@@ -493,7 +492,7 @@ Place meet_by_handles(const c10::intrusive_ptr<c10d::Store>& store,
                       const std::vector<std::string>& handles, int rank, std::int64_t number,
                       std::chrono::milliseconds timeout) {
   check_environment_once(rank);
-  // Ranks that were given other members, or another number, must not meet.
+  // Ranks with different members or numbers must not meet.
   unisono::Hash name;
   name.add(static_cast<std::uint64_t>(number));
   std::vector<Line> lines;

@@ -10,12 +10,12 @@
 namespace unisono_torch {
 namespace {
 
-constexpr std::chrono::microseconds kLongestPause{50'000};  // between two looks into the store
-// One place for all refusals, so that nobody has to ask for those of each rank: RANK!TEXT.
+constexpr std::chrono::microseconds kLongestPause{50'000};  // between polls of the store
+// All refusals have one key, so that ranks need not query a key per rank. The value is RANK!TEXT.
 constexpr const char* kRefused = "unisono/refused";
 constexpr char kEndOfRank = '!';
 
-// The refusal of another rank; empty: none.
+// Returns another rank's refusal, or "".
 std::string refusal_of_another(c10d::Store& store, int rank) {
   if (!store.check({kRefused})) {
     return {};
@@ -32,12 +32,12 @@ std::string refusal_of_another(c10d::Store& store, int rank) {
 void tell(c10d::Store& store, int rank, const std::string& text) {
   try {
     store.set(kRefused, std::to_string(rank) + kEndOfRank + text);
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): then nobody can hear it
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the store has ended
   }
 }
 
-// Returns how many of the keys exist, counted from the front in blocks, so that repeated queries
-// stay short in the largest groups.
+// Returns how many leading keys exist. Checks keys in blocks, so that repeated queries stay short
+// in large groups.
 std::size_t come(c10d::Store& store, const std::vector<std::string>& keys, std::size_t from) {
   constexpr std::size_t kBlock = 64;
   while (from < keys.size()) {
@@ -63,8 +63,8 @@ std::string missing_ranks(c10d::Store& store, const std::vector<std::string>& ke
   return missing;
 }
 
-// Asks again and again, because wait() of the store cannot be interrupted. Each question is a way
-// to the store's host and back: two where all have come, whatever the number of ranks up to 64.
+// Polls, because the store's wait() cannot be interrupted. Each poll is a round trip to the store's
+// host; if all ranks have come, two round trips suffice for up to 64 ranks.
 void wait_for(c10d::Store& store, int rank, const std::vector<std::string>& keys,
               std::chrono::milliseconds timeout, const std::function<void()>& look,
               const Purpose& purpose) {
@@ -138,7 +138,7 @@ void throw_if_refused(c10d::Store& store, int rank) {
   try {
     refusal = refusal_of_another(store, rank);
   } catch (const std::exception&) {
-    return;  // then nobody can have said so
+    return;  // then no rank can have refused
   }
   if (!refusal.empty()) {
     throw_refusal(refusal);

@@ -1,4 +1,4 @@
-// The Python module unisono.torch._C: what makes a backend for torch.distributed.
+// The Python module unisono.torch._C, which creates backends for torch.distributed.
 #include <pybind11/chrono.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
@@ -13,13 +13,13 @@ namespace py = pybind11;
 using unisono_torch::Backend;
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
-  py::module_::import("torch.distributed");  // registers the bases
+  py::module_::import("torch.distributed");  // registers the base classes
   module.attr("built_for") = UNISONO_TORCH_VERSION;
   module.attr("tested") = py::str(UNISONO_TORCH_TESTED).attr("split")();
   py::class_<Backend::Options, c10::intrusive_ptr<Backend::Options>, c10d::Backend::Options>(
       module, "Options")
       .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout)
-      // PyTorch copies a group's options for the groups that it makes of it.
+      // PyTorch copies a group's options for groups derived from it.
       .def("__deepcopy__", [](const Backend::Options& options, const py::dict&) {
         return c10::make_intrusive<Backend::Options>(options);
       });

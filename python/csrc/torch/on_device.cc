@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kLookEvery = std::chrono::microseconds(50);
-constexpr auto kAskDeviceEvery = std::chrono::milliseconds(100);  // whether Ctrl-C has been pressed
+constexpr auto kAskDeviceEvery = std::chrono::milliseconds(100);  // interval of checks for Ctrl-C
 
 }  // namespace
 
@@ -33,7 +33,7 @@ bool is_of_cuda(c10::Device device) {
     const at::Tensor some = at::empty({1}, at::TensorOptions().device(device));
     return unisono::device::residence_of(some.data_ptr(), device.index()).on_device;
   } catch (const unisono::Error&) {
-    return true;  // no driver: all ranks are told when they make the group
+    return true;  // no driver: creating the group reports the error on all ranks
   }
 }
 
@@ -51,7 +51,8 @@ std::shared_ptr<c10::Event> OnDevice::run(Run run) {
   const c10::impl::VirtualGuardImpl guard(device_.type());
   if (const c10::Stream caller = current_stream(device_); caller != run.stream) {
     event_on(caller)->block(run.stream);
-    // Their memory belongs to the caller's stream, and must not be used anew before this is done.
+    // Their memory belongs to the caller's stream, and must not be reused before this operation is
+    // done.
     const auto keep = [&](const at::Tensor& tensor) {
       guard.recordDataPtrOnStream(tensor.storage().data_ptr(), run.stream);
     };
@@ -87,7 +88,7 @@ std::shared_ptr<c10::Event> OnDevice::run(Run run) {
   return end;
 }
 
-// A record that is dropped before its operation ended is one of an operation that failed.
+// Finishes records of operations that have ended; a record dropped earlier marks a failure.
 // REQUIRES: ends_mutex_.
 void OnDevice::note_ends() {
   while (!under_way_.empty() && is_over(*under_way_.front().end)) {
@@ -148,7 +149,7 @@ void OnDevice::close(int timeout_ms) {
     closing.swap(group_);
   }
   if (getpid() != pid_) {
-    static_cast<void>(closing.release());  // a forked child has the object, but not the group
+    static_cast<void>(closing.release());  // a forked child has the object but not the group
   } else if (closing != nullptr) {
     closing->close(timeout_ms);
   }
@@ -169,7 +170,7 @@ void DeviceWork::follow(std::shared_ptr<c10::Event> end) {
   end_record();
 }
 
-// Called when the host's part of the operation has ended or failed.
+// Ends the profiler's record when the host's part of the operation has ended or failed.
 void DeviceWork::end_record() {
   if (recordFunctionEndCallback_) {
     std::exchange(recordFunctionEndCallback_, nullptr)();
@@ -187,7 +188,7 @@ bool DeviceWork::isCompleted() {
   if (over == false) {
     return false;
   }
-  // Kernels also end because the group does, or the device fails.
+  // Kernels also end if the group ends or the device fails.
   was_right_ = over.has_value() && !place_->failure().has_value();
   return true;
 }
@@ -210,7 +211,7 @@ void DeviceWork::throw_if_failed() const {
 void DeviceWork::synchronize() {
   const c10::DeviceGuard there(place_->device());
   end_->block(current_stream(place_->device()));
-  // Memory that is freed from here on is reused only after this wait.
+  // Memory freed from here on is reused only after this wait.
   std::vector<at::Tensor> done;
   const std::lock_guard lock(mutex_);
   if (held_ != nullptr) {
@@ -247,13 +248,13 @@ bool DeviceWork::wait(std::chrono::milliseconds timeout) {
   }
   throw_if_failed();
   if (!was_right_ && !is_captured_) {
-    static_cast<void>(end_->query());  // says why it cannot be asked
+    static_cast<void>(end_->query());  // throws the reason why it cannot be queried
   }
   return true;
 }
 
-// Returns a future that is already complete. Taking its value makes the taker's current stream wait
-// for the device.
+// Returns a completed future. Reading its value makes the reader's current stream wait for the
+// device.
 c10::intrusive_ptr<c10::ivalue::Future> DeviceWork::getFuture() {
   const std::lock_guard lock(mutex_);
   if (future_ == nullptr) {

@@ -19,14 +19,14 @@
 
 namespace unisono_torch {
 
-// Returns whether kernels can access the device's memory: whether it is CUDA's, whatever PyTorch
-// calls the device.
+// Returns true if kernels can access the device's memory, that is, if it is CUDA memory, whatever
+// PyTorch calls the device.
 bool is_of_cuda(c10::Device device);
 
 class OnDevice : public std::enable_shared_from_this<OnDevice> {
  public:
-  // Collective: all ranks of the group create theirs. Throws unisono::Error config or usage on all
-  // ranks if kernels cannot be used.
+  // Collective over the group. Throws unisono::Error (config or usage) on all ranks if kernels
+  // cannot be used.
   OnDevice(unisono::Communicator& group, c10::Device device, int limit_ms,
            std::shared_ptr<PendingOperations> pending_operations);
   OnDevice(const OnDevice&) = delete;
@@ -34,7 +34,7 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   ~OnDevice() { close(-1); }
 
   c10::Device device() const { return device_; }
-  // The stream of operations for which the caller's stream does not wait.
+  // Returns the stream for operations that the caller's stream does not wait for.
   c10::Stream own_stream() const { return own_; }
 
   struct Run {
@@ -42,15 +42,15 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
     std::vector<at::Tensor> outputs;
     c10::Stream stream;
     std::shared_ptr<OperationRecord> record;
-    std::shared_ptr<std::vector<at::Tensor>> held = nullptr;  // alive until the end
-    bool is_captured = false;  // part of a graph, which has no duration
+    std::shared_ptr<std::vector<at::Tensor>> held = nullptr;  // kept alive until the end
+    bool is_captured = false;  // part of a graph, so it has no duration
   };
-  // Enqueues the calls and their follow-up work on a stream, after the work of the caller's stream;
-  // reports when all of it is done. One thread at a time. Throws unisono::Error.
+  // Enqueues the calls and their follow-up work on a stream, after the work of the caller's stream.
+  // Returns an event that marks the end. One thread at a time. Throws unisono::Error.
   std::shared_ptr<c10::Event> run(Run run);
   // Returns the failure that has ended the group.
   std::optional<unisono::Error> failure() const;
-  // Returns whether the program has already received the failure as an exception.
+  // Returns true if the program has already received the failure as an exception.
   bool is_told() const noexcept { return is_told_; }
   void note_told() noexcept { is_told_ = true; }
   // Like DeviceGroup::set_timeout().
@@ -67,11 +67,11 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   c10::Stream own_;
   pid_t pid_;
   std::shared_ptr<PendingOperations> pending_operations_;
-  mutable std::mutex mutex_;  // guards the group's existence, and the next member
+  mutable std::mutex mutex_;  // guards the group's lifetime, and the next member
   std::unique_ptr<unisono::DeviceGroup> group_;
   mutable std::optional<unisono::Error> failure_;
   std::atomic<bool> is_told_ = false;
-  std::mutex ends_mutex_;  // guards what follows
+  std::mutex ends_mutex_;  // guards the members below
   std::shared_ptr<c10::Event> latest_;
   struct UnderWay {
     std::shared_ptr<c10::Event> end;
@@ -83,16 +83,16 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
 
 class DeviceWork final : public c10d::Work {
  public:
-  // `is_captured`: the operation is part of a graph and counts as ended; the graph's replays are
-  // not tracked. `held` is released when a stream waits for the operation, which may be before it
-  // ends.
+  // `is_captured`: the operation is part of a graph and counts as ended; replays of the graph are
+  // not tracked. `held` is released when a stream waits for the operation, possibly before the
+  // operation ends.
   DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place,
              bool is_captured, std::shared_ptr<std::vector<at::Tensor>> held);
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
   ~DeviceWork() override { end_record(); }
 
-  // Called once, when the host's part of the operation is done.
+  // Called once, after the host's part of the operation.
   void follow(std::shared_ptr<c10::Event> end);
 
   bool isCompleted() override;
@@ -102,7 +102,7 @@ class DeviceWork final : public c10d::Work {
   std::uint64_t getSequencenumber() const override { return sequence_; }
   void synchronize() override;
   void blockCurrentStream() override { synchronize(); }
-  // Makes the caller's stream wait; with a limit, and for a barrier, the calling thread waits too.
+  // Makes the caller's stream wait. With a limit, or for a barrier, the calling thread waits too.
   bool wait(std::chrono::milliseconds timeout) override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
@@ -115,22 +115,22 @@ class DeviceWork final : public c10d::Work {
   std::shared_ptr<OnDevice> place_;
   bool is_captured_;
   std::shared_ptr<c10::Event> end_;
-  std::atomic<bool> was_right_ = false;  // it ended successfully before the group did
-  std::mutex mutex_;                     // guards what follows
+  std::atomic<bool> was_right_ = false;  // it ended successfully before the group ended
+  std::mutex mutex_;                     // guards the members below
   std::shared_ptr<std::vector<at::Tensor>> held_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-// Polls occasionally. Returns false if the work is not over after the limit (negative: none).
+// Polls until `is_over` returns true. Returns false if the limit has passed (negative: no limit).
 // Ctrl-C interrupts it.
 bool look_until(const std::function<bool()>& is_over, std::chrono::milliseconds limit);
 
-// Moves the buffers of the call to host memory: inputs are copied there when the caller's stream
-// reaches this point, for which the host waits, and results are copied back afterwards.
+// Moves a call's buffers to host memory. Copies inputs when the caller's stream reaches this point,
+// for which the host waits; copies results back afterwards.
 void move_to_host(Piece& piece, std::size_t in_bytes, std::size_t out_bytes);
 
-// Runs the follow-up work of such a piece, and waits for it. Any thread. Uses a stream that no
-// group uses, because it must not wait for operations that wait for this result.
+// Runs the follow-up work of such a piece and waits for it. May be called on any thread. Uses a
+// stream that no group uses, so that it does not wait for operations that wait for this result.
 void finish_on(c10::Device device, const std::function<void()>& steps);
 
 }  // namespace unisono_torch

@@ -23,7 +23,7 @@ using unisono::Error;
 using unisono::ErrorCode;
 using unisono::UniqueFd;
 
-constexpr int kLookMs = 20;  // between two looks at who has died
+constexpr int kLookMs = 20;  // between checks for dead processes
 
 UniqueFd new_socket() {
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -184,7 +184,8 @@ std::vector<DescriptorExchange::Peer> DescriptorExchange::trade(
   for (int from = 0; from < size; ++from) {
     const Peer& peer = peers[static_cast<std::size_t>(from)];
     while (from != rank && !peer.memory) {
-      // Asked first: what a rank sends before it ends is there afterwards.
+      // Checks for the end first, because data that the rank sent before it ended is readable
+      // afterwards.
       const std::string end = peer.process.end();
       take(peers);
       if (peer.memory) {

@@ -1,9 +1,9 @@
-// Memory that each rank of a host makes for itself and all ranks of a group then map: a pad of
-// signals, and a buffer behind it.
+// Memory that each rank of a host creates and all ranks of a group map: a signal pad followed by a
+// buffer.
 //
-// Each rank connects to a socket of every other one, whose name it was told, and passes the
-// descriptor of its memory there. Nobody has to answer for that, so no thread is needed and no
-// order of the ranks.
+// Each rank connects to every other rank's socket, whose name it has received, and sends the
+// descriptor of its memory. Nothing has to be answered, so neither a thread nor an order of the
+// ranks is needed.
 #pragma once
 
 #include <sys/types.h>
@@ -19,11 +19,11 @@
 
 namespace unisono_torch {
 
-// This rank's own, or a peer's as it is mapped here: the peer may end or free it, and what is
-// mapped stays.
+// This rank's memory, or a mapping of a peer's memory, which stays valid if the peer ends or frees
+// the memory.
 class PeerMemory {
  public:
-  // New memory of zeros. Throws unisono::Error (resource).
+  // Allocates zeroed memory. Throws unisono::Error (resource).
   PeerMemory(std::size_t bytes, std::size_t pad_bytes);
   PeerMemory(unisono::UniqueFd memory, std::size_t bytes, std::size_t pad_bytes);
 
@@ -45,11 +45,11 @@ class PeerMemory {
   unisono::shm::Mapping mapping_;
 };
 
-// A rank's process, as the kernel knows it.
+// A rank's process, identified by the kernel.
 struct PeerProcess {
   pid_t pid = 0;
   unisono::UniqueFd handle;
-  // "was killed by SIGKILL"; empty: it lives.
+  // Returns text such as "was killed by SIGKILL", or "" if the process is alive.
   std::string end() const;
 };
 
@@ -57,20 +57,20 @@ class DescriptorExchange {
  public:
   // Throws unisono::Error (resource).
   DescriptorExchange();
-  // To be told to the others.
+  // Returns the socket's name, to be sent to the other ranks.
   const std::string& name() const { return name_; }
 
   struct Peer {
-    unisono::UniqueFd memory;  // none for this rank
+    unisono::UniqueFd memory;  // empty for this rank
     PeerProcess process;
   };
   struct Wait {
     unisono::Deadline deadline;
-    std::function<void()> look;  // may throw what ends the wait
-    // Throws unisono::Error: timeout, of `for_rank`.
+    std::function<void()> look;  // may throw to end the wait
+    // Throws unisono::Error (timeout), which names `for_rank`.
     void a_little(int socket, int for_rank) const;
   };
-  // `endpoints`: by rank. Throws unisono::Error: peer_lost, timeout, each with the rank.
+  // `endpoints`: by rank. Throws unisono::Error (peer_lost or timeout) with the rank.
   std::vector<Peer> trade(int rank, const std::vector<std::string>& endpoints, int descriptor,
                           const Wait& wait);
 
@@ -81,7 +81,7 @@ class DescriptorExchange {
 
   std::string name_;
   unisono::UniqueFd listener_;
-  std::vector<unisono::UniqueFd> pending_;  // connected, not heard yet
+  std::vector<unisono::UniqueFd> pending_;  // connected, but nothing received yet
 };
 
 }  // namespace unisono_torch

@@ -13,7 +13,8 @@ std::byte* address(const at::Tensor& tensor) {
   return static_cast<std::byte*>(tensor.data_ptr());
 }
 
-// Returns the beginning of the tensors if they are contiguous, otherwise nullptr.
+// Returns the address of the first tensor if the tensors are contiguous in memory, otherwise
+// nullptr.
 std::byte* packed(const std::vector<at::Tensor>& tensors) {
   std::byte* begin = nullptr;
   std::byte* end = nullptr;
@@ -30,7 +31,7 @@ std::byte* packed(const std::vector<at::Tensor>& tensors) {
   return begin;
 }
 
-// Writing it would depend on the order of the elements.
+// Refuses an output with internal overlap, whose content would depend on the order of writes.
 void check_output(const at::Tensor& tensor) {
   TORCH_CHECK_VALUE(at::has_internal_overlap(tensor) != at::MemOverlap::Yes,
                     "unisono: several elements of an output share one place in memory (from "

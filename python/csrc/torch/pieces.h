@@ -1,4 +1,4 @@
-// From tensors to calls: a Piece is one collective of unisono with what must happen around it.
+// Converts tensors to calls. A Piece is one unisono collective with its preparation and follow-up.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -17,39 +17,39 @@ namespace unisono_torch {
 
 struct Piece {
   unisono::Call call;
-  // Own what the call's spans view; see view_counts().
+  // Own the data that the call's spans view; see view_counts().
   std::vector<std::size_t> counts = {};
   std::vector<std::size_t> recv_counts = {};
-  c10::SmallVector<at::Tensor, 2> held = {};  // what the call's pointers lead to
+  c10::SmallVector<at::Tensor, 2> held = {};  // owners of the call's memory
   std::vector<std::function<void()>> after = {};
 
   void view_counts();
-  // The device of its memory.
+  // Returns the device of the memory.
   c10::Device device() const { return held.empty() ? c10::Device(c10::kCPU) : held[0].device(); }
-  // Contiguous memory with the elements of `tensor`, to be read.
+  // Returns contiguous memory with the elements of `tensor`, for reading.
   void* read(const at::Tensor& tensor);
-  // Contiguous memory that becomes the elements of `tensor`.
+  // Returns contiguous memory, which is copied to `tensor` afterwards.
   void* write(const at::Tensor& tensor);
   void* read_and_write(const at::Tensor& tensor);
-  // The same for tensors that follow each other; no copy if they do so in memory.
+  // Do the same for consecutive tensors, without a copy if they are contiguous in memory.
   void* read_all(const std::vector<at::Tensor>& tensors);
   void* write_all(const std::vector<at::Tensor>& tensors);
-  // Input that overlaps output in a way that the call does not allow is copied first.
+  // Copies the input if it overlaps the output in a way that the call does not allow.
   void separate(std::size_t in_bytes, std::size_t out_bytes, std::ptrdiff_t allowed);
 };
 
-// Checks that are the same for all operations. Throw ValueError or TypeError.
+// Common checks of all operations. Throw ValueError or TypeError.
 void check_tensor(const char* op, const at::Tensor& tensor);
 void check_alike(const char* op, const at::Tensor& a, const at::Tensor& b);
 const at::Tensor& only(const char* op, const char* what, const std::vector<at::Tensor>& list);
 
-// The elements of `room` become those of the tensors, one after the other.
+// Copies the elements of `room` to the tensors, one after the other.
 void copy_out(const at::Tensor& room, const std::vector<at::Tensor>& tensors);
 
-// The memory there as a tensor, which must not outlive it.
+// Returns the memory as a tensor, which must not outlive the memory.
 at::Tensor bytes_at(const void* data, std::size_t bytes, c10::Device device);
 
-bool is_plain(const at::Tensor& tensor);  // its elements lie in memory as they are named
+bool is_plain(const at::Tensor& tensor);  // contiguous, with actual values in memory
 
 Piece broadcast_piece(const at::Tensor& tensor, int root);
 Piece all_reduce_piece(const char* op, const at::Tensor& tensor, const c10d::ReduceOp& how);

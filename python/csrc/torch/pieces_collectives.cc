@@ -1,5 +1,5 @@
-// The calls of each collective. Parts that are all of one length use the plain forms, others the
-// v-forms; which one follows from what all ranks know.
+// Builds the calls of each collective. Parts of equal length use the plain forms, other parts the
+// v-forms. The choice depends only on information that all ranks have.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -37,7 +37,7 @@ void check_list(const char* op, const std::vector<at::Tensor>& list, int size,
   }
 }
 
-// 16-bit integers become 32-bit integers for the time of the operation.
+// Converts 16-bit integers to 32-bit integers for the operation.
 at::Tensor widened(const Reducing& how, const at::Tensor& tensor) {
   return how.as == at::ScalarType::Undefined ? tensor : tensor.detach().to(how.as).contiguous();
 }
@@ -51,7 +51,7 @@ at::Tensor wide_room(Piece& piece, const Reducing& how, const at::Tensor& out) {
   return room;
 }
 
-// Rows of dim 0 for each rank, in elements.
+// Returns the number of elements for each rank, in rows of dim 0.
 std::vector<std::size_t> split_counts(const at::Tensor& tensor,
                                       const std::vector<std::int64_t>& splits, int size,
                                       const char* which, std::size_t units) {
@@ -253,7 +253,7 @@ Piece gather_piece(const std::vector<at::Tensor>& outs, const at::Tensor& in, in
   return piece;
 }
 
-// `out` counts on the root alone.
+// `out` is used only on the root.
 Piece gather_single_piece(const at::Tensor& out, const at::Tensor& in, int root, int rank,
                           int size) {
   check_tensor("gather_single", in);
@@ -326,7 +326,7 @@ Piece all_to_all_piece(const at::Tensor& out, const at::Tensor& in,
                 .in = piece.read(in),
                 .out = piece.write(out),
                 .dtype = elements.dtype};
-  // The v-form also where this rank splits evenly: others may give split sizes.
+  // Uses the v-form even if this rank splits evenly, because other ranks may give split sizes.
   TORCH_CHECK_VALUE(!in_splits.empty() || !out_splits.empty() || in.numel() == out.numel(),
                     "unisono:all_to_all: the input has ", in.numel(), " elements, the output ",
                     out.numel(), "; give split sizes");

@@ -1,4 +1,4 @@
-// torch.distributed's reconfigure: a group goes on with the ranks whose handles it is given.
+// torch.distributed's reconfigure: a group continues with the ranks whose handles it receives.
 #include <algorithm>
 #include <set>
 
@@ -10,7 +10,8 @@
 namespace unisono_torch {
 namespace {
 
-// In the order of their new ranks. In a set, ranks that have been in a group keep their order.
+// Returns handles in the order of the new ranks. In a set, ranks that were in a group keep their
+// order.
 std::vector<std::string> ordered(const c10d::ReconfigureOptions& options) {
   std::vector<std::string> handles;
   std::visit([&](const auto& given) { handles.assign(given.begin(), given.end()); },
@@ -42,7 +43,7 @@ c10d::ReconfigureHandle Backend::get_reconfigure_handle() const {
   return write_handle(handle());
 }
 
-// Returns when all members are there: the Work is complete.
+// Returns when all members have joined, so the Work is complete.
 WorkPointer Backend::reconfigure(const c10d::ReconfigureOptions& options) {
   const unisono_signals::WithoutPython unlocked;
   const std::vector<std::string> handles = ordered(options);
@@ -53,7 +54,7 @@ WorkPointer Backend::reconfigure(const c10d::ReconfigureOptions& options) {
   TORCH_CHECK_VALUE(numbers_.insert(options.uuid).second, "unisono:reconfigure: uuid ",
                     options.uuid, " has been used; give a new one each time");
   const auto limit = options.timeout.value_or(std::chrono::milliseconds(timeout_ms_.load()));
-  // Pending operations may wait for ranks that are gone, so they end here.
+  // Ends pending operations, which may wait for ranks that have ended.
   if (open_ && place_.world != nullptr && !wait_for_all(std::chrono::milliseconds(0))) {
     place_.group().abort("the process group is reconfigured");
   }

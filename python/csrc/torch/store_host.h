@@ -1,4 +1,4 @@
-// The rank that keeps the store of init_process_group("env://"), as the other ranks see it.
+// Watches the rank that hosts the store of init_process_group("env://").
 #pragma once
 
 #include <chrono>
@@ -7,20 +7,20 @@
 
 namespace unisono_torch {
 
-// A connection that only notices when the store's server ends.
+// A connection that only detects the end of the store's server.
 //
-// Rank 0 ends the server when it drops its last group, and starts another one when it makes groups
-// again. A rank that comes back in between would meet in a store that is about to vanish.
+// Rank 0 ends the server when it drops its last group, and starts a new server when it creates
+// groups again. A rank that returns in between would use a store that is about to end.
 class StoreHost {
  public:
-  // Connects if the store is PyTorch's TCPStore at MASTER_PORT and this rank is not the one that
-  // keeps it. torchrun's store stays, and is no case for this.
+  // Connects if the store is PyTorch's TCPStore at MASTER_PORT and another rank hosts it. Does not
+  // connect to torchrun's store, which outlives the ranks.
   StoreHost(const c10d::Store& store, int rank);
   StoreHost(const StoreHost&) = delete;
   StoreHost& operator=(const StoreHost&) = delete;
   ~StoreHost();
 
-  // Returns when the server has ended, at once if there is no connection.
+  // Waits until the server has ended. Returns at once if there is no connection.
   void wait_for_end(std::chrono::milliseconds limit) const;
 
  private:

@@ -13,12 +13,13 @@ c10::impl::VirtualGuardImpl guard_of(c10::Device device) {
   return c10::impl::VirtualGuardImpl(device.type());
 }
 
-// PyTorch sets the event's device and then the one before, which is a context on that one, too.
+// To destroy an event, PyTorch sets the event's device and then the previous device, which would
+// create a context on the previous device.
 void drop(const c10::Event* event, c10::Device device) noexcept {
   try {
     const c10::DeviceGuard there(device);
     delete event;
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the process ends, and its device is gone
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the device is gone at process end
   }
 }
 
@@ -29,7 +30,7 @@ c10::Stream current_stream(c10::Device device) {
 }
 
 c10::Stream spare_stream(c10::Device device) {
-  // The groups' own are of the other pool.
+  // The groups' own streams are from the other pool.
   return guard_of(device).getStreamFromGlobalPool(device, true);
 }
 

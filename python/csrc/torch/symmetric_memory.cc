@@ -38,7 +38,7 @@ auto in_torchs_words(const Call& call) {
   }
 }
 
-// The memory and processes of all ranks in one rendezvous.
+// Memory and processes of all ranks in one rendezvous.
 struct Met {
   int rank = 0;
   std::vector<int> in_job;
@@ -151,14 +151,14 @@ void check_equal(const std::vector<Announcement>& lines, int64_t number) {
   }
 }
 
-// The participants of a rendezvous: a process group, or the one named by set_group_info().
+// Participants of a rendezvous: a process group, or the group named by set_group_info().
 struct Group {
   int rank = 0;
   int size = 0;
   c10::intrusive_ptr<c10d::Store> store = {};
   std::vector<int> in_job = {};
   std::chrono::milliseconds timeout = kBackendDefaultTimeout;
-  c10::intrusive_ptr<c10d::Backend> backend = {};  // of unisono; else nullptr
+  c10::intrusive_ptr<c10d::Backend> backend = {};  // if it is unisono's; otherwise nullptr
 };
 
 c10::intrusive_ptr<c10d::ProcessGroup> process_group(const std::string& name) {
@@ -188,13 +188,13 @@ Group group_named(const std::string& name) {
     group.backend = dynamic_cast<Backend*>(backend.get()) != nullptr ? backend : nullptr;
     const auto& members = backend->getBackendOptions()->global_ranks_in_group;
     group.in_job.assign(members.begin(), members.end());
-  } catch (const c10::Error&) {  // NOLINT(bugprone-empty-catch): a group of devices only
+  } catch (const c10::Error&) {  // NOLINT(bugprone-empty-catch): the group has only devices
   }
   return group;
 }
 
 Met meet_with(const Group& group, const std::shared_ptr<PeerMemory>& own) {
-  // Counted in the store, so that the numbers live as long as the group that it is of.
+  // The store counts, so that numbers live as long as the group.
   const auto store = c10::make_intrusive<c10d::PrefixStore>("unisono/symmetric", group.store);
   const int64_t number = store->add("count/" + std::to_string(group.rank), 1);
   const auto deadline = unisono::Deadline::of_timeout(static_cast<int>(
@@ -304,7 +304,7 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
     return found->second;
   }
 
-  std::mutex mutex_;  // guards the next
+  std::mutex mutex_;  // guards the next member
   std::map<void*, Allocation> all_;
 };
 

@@ -1,11 +1,11 @@
-// torch.distributed._symmetric_memory on the CPU: an allocator of shared memory, with any process
-// group of one host.
+// torch.distributed._symmetric_memory on the CPU: an allocator of shared memory for process groups
+// on one host.
 #pragma once
 
 namespace unisono_torch {
 
-// Makes it the allocator of the device "cpu", unless somebody else's is there; known to
-// set_backend() as "UNISONO". May be called again.
+// Registers the allocator for the device "cpu", unless another one is registered. set_backend()
+// knows it as "UNISONO". May be called repeatedly.
 void register_symmetric_memory();
 
 }  // namespace unisono_torch

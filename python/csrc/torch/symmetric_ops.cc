@@ -1,5 +1,5 @@
-// Operators of torch.ops.symm_mem on the CPU, as PyTorch's schemas have them: each rank reads what
-// the others have where it is.
+// Operators of torch.ops.symm_mem on the CPU, with PyTorch's schemas. Each rank reads the other
+// ranks' memory in place.
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using Shared = c10::intrusive_ptr<c10d::symmetric_memory::SymmetricMemory>;
 
-// The words that an operator writes. Each is one store, which a waiting rank sees within 1 ms.
+// Writes an operator's words. Each word is one store, which a waiting rank sees within 1 ms.
 void write_words(const char* op, at::Tensor& input, int64_t offset, int64_t value, int64_t count) {
   TORCH_CHECK_VALUE(
       input.dim() == 1 && input.is_contiguous() && input.scalar_type() == at::ScalarType::UInt32,
@@ -53,7 +53,7 @@ Shared meet_for(const char* op, const at::Tensor& input, const std::string& redu
   return c10d::symmetric_memory::rendezvous(input, group);
 }
 
-// Rank by rank, wider than 16 bits, so that all ranks have the same bits.
+// Sums rank by rank, in a type wider than 16 bits, so that all ranks get the same bits.
 at::Tensor sum_of_parts(const Shared& handle, const at::Tensor& input, int64_t begin,
                         int64_t length) {
   const auto part = [&](int rank) {
@@ -74,7 +74,7 @@ at::Tensor one_shot_out(const at::Tensor& input, std::string reduce_op, std::str
                     "unisono:one_shot_all_reduce: the output must be like the input");
   handle->barrier(0, 0);
   const at::Tensor sum = sum_of_parts(handle, input, 0, input.numel()).view(input.sizes());
-  handle->barrier(0, 0);  // all have read before anybody may write
+  handle->barrier(0, 0);  // all ranks have read before any rank may write
   out.copy_(sum);
   return out;
 }
@@ -99,7 +99,7 @@ at::Tensor one_shot_copy(const at::Tensor& buffer, const at::Tensor& local, std:
                            at::empty_like(local));
 }
 
-// Each rank sums a part, and writes it to all.
+// Each rank sums a part and writes it to all ranks.
 at::Tensor two_shot(at::Tensor input, std::string reduce_op, std::string group) {
   const Shared handle = meet_for("two_shot_all_reduce_", input, reduce_op, group);
   const int64_t ranks = handle->get_world_size();

@@ -20,8 +20,8 @@ using unisono::Error;
 using unisono::ErrorCode;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLooks = 200;  // before the core is given to somebody else
-// A program may write signals itself, and wakes nobody then: no sleep is longer.
+constexpr int kLooks = 200;  // polls before sleeping
+// Maximum sleep, because a program may write signals itself without waking the waiter.
 constexpr timespec kLongestSleep{.tv_sec = 0, .tv_nsec = 1'000'000};
 constexpr std::chrono::milliseconds kLookAround{20};
 

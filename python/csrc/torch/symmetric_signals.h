@@ -1,5 +1,5 @@
-// Signals between ranks through their pads: one 32-bit word for each channel and sender, zero when
-// nobody has signalled, as PyTorch lays them out.
+// Signals between ranks through their pads, in PyTorch's layout: one 32-bit word per channel and
+// sender, zero if there is no signal.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace unisono_torch {
 
 struct SignalRank {
   std::byte* pad = nullptr;
-  std::function<std::string()> end;  // "was killed by SIGKILL"; empty: it lives
+  std::function<std::string()> end;  // returns "was killed by SIGKILL"; empty: alive
   std::function<bool()> is_stopped;
 };
 
@@ -20,19 +20,20 @@ class Signals {
   Signals(int rank, std::vector<SignalRank> ranks, std::size_t pad_bytes)
       : rank_(rank), ranks_(std::move(ranks)), pad_bytes_(pad_bytes) {}
 
-  // Waits until the last signal on this channel has been taken. `timeout_ms`: 0: no limit.
-  // Throws unisono::Error: usage, peer_lost, timeout; and what Ctrl-C raises.
+  // Waits until the previous signal on this channel has been received, then signals. `timeout_ms`
+  // 0: no limit. Throws unisono::Error (usage, peer_lost or timeout), and the exception that Ctrl-C
+  // raises.
   void put(int to, int channel, std::size_t timeout_ms);
-  // Waits for a signal, and takes it.
+  // Waits for a signal and clears it.
   void wait(int from, int channel, std::size_t timeout_ms);
-  // A signal to and from each.
+  // Signals every rank, and waits for a signal from every rank.
   void barrier(int channel, std::size_t timeout_ms);
 
  private:
   enum class What { put, wait, barrier };
   struct Limit;
   std::uint32_t* word(int of, int from, int channel) const;
-  // Changes the word from `expected` to the other of 0 and 1 as soon as it is that.
+  // Waits until the word is `expected` (0 or 1), then flips it.
   void turn(What what, int of, int from, int channel, std::uint32_t expected, const Limit& limit);
   void look(What what, int peer, int channel, const Limit& limit) const;
   void check(int peer, int channel) const;

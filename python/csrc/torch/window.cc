@@ -1,5 +1,5 @@
-// torch.distributed's windows: memory of each rank that the others read and write in place, over
-// symmetric memory.
+// torch.distributed's windows, over symmetric memory: memory of each rank that other ranks read and
+// write in place.
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -16,17 +16,17 @@ namespace {
 
 namespace symmetric = c10d::symmetric_memory;
 
-// Channels of signal(), and of the barrier before memory is released.
+// Channels for signal(), and for the barrier before memory is released.
 constexpr int kSignals = 0;
 constexpr int kFarewells = 1;
 
-// Done where it is called.
+// Work that completes in the calling thread.
 class Done final : public c10d::Work {
  public:
   Done() : Work(-1, c10d::OpType::UNKNOWN) { finish(); }
 };
 
-// Done on the thread on which futures end.
+// Work that completes on the thread that completes futures.
 class Elsewhere final : public c10d::Work {
  public:
   Elsewhere() : Work(-1, c10d::OpType::UNKNOWN) {}
@@ -67,7 +67,7 @@ class SymmetricWindow final : public c10d::Window {
     }
   }
 
-  // All ranks are through with it when this returns.
+  // When this returns, no rank uses the memory.
   void tensor_deregister() override {
     const unisono_signals::WithoutPython unlocked;
     handle().barrier(kFarewells, milliseconds(c10d::kUnsetTimeout));

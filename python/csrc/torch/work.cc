@@ -19,11 +19,12 @@
 namespace unisono_torch {
 namespace {
 
-// Ends futures, on one thread. What hangs on a future may be Python, may start operations and may
-// even wait for them: so never on the progress thread, and on more threads when some are stuck.
+// Completes futures on a separate thread. Callbacks of a future may be Python functions, start
+// operations, and even wait for them. Therefore futures never complete on the progress thread, and
+// more threads are started when some are stuck.
 //
-// While tasks are queued there is a thread that will take the next one: one that waits for tasks,
-// or a guard, which gives the others some time before it takes one itself.
+// While tasks are queued, some thread will take the next task: a thread that waits for tasks, or a
+// guard, which gives the others some time before it takes a task itself.
 class FutureCompleter {
  public:
   // Never destroyed: its threads may outlive main(). A forked child has its own, because threads
@@ -41,18 +42,18 @@ class FutureCompleter {
     work_.notify_one();
     watch();
   }
-  // False: some tasks are left after this time.
+  // Returns false if some tasks have not ended after this time.
   bool wait_for_all(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     return drained_.wait_for(lock, timeout, [this] { return tasks_.empty() && running_ == 0; });
   }
 
  private:
-  // REQUIRES: the mutex.
+  // REQUIRES: mutex_.
   void watch() {
     if (!tasks_.empty() && waiting_ == 0 && !guarded_) {
       guarded_ = true;
-      // The first one has nobody to give time to.
+      // The first thread does not need to wait for others.
       const auto patience = threads_ == 0 ? std::chrono::milliseconds(0) : kPatience;
       ++threads_;
       std::thread([this, patience] { run(patience); }).detach();
@@ -92,17 +93,17 @@ class FutureCompleter {
     }
   }
 
-  // Most of what hangs on futures is done by then.
+  // Most callbacks have ended after this time.
   static constexpr auto kPatience = std::chrono::milliseconds(2);
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable work_;
   std::condition_variable drained_;
   std::deque<std::function<void()>> tasks_;
   std::size_t threads_ = 0;
-  std::size_t waiting_ = 0;  // of them, for tasks
-  std::size_t running_ = 0;  // of the tasks
-  bool guarded_ = false;     // one of them is a guard
+  std::size_t waiting_ = 0;  // threads that wait for tasks
+  std::size_t running_ = 0;  // running tasks
+  bool guarded_ = false;     // one thread is a guard
 };
 
 }  // namespace
@@ -157,7 +158,7 @@ void PendingOperations::add_hook(std::int64_t id, std::function<void()> hook) {
 }
 
 void PendingOperations::remove_hook(std::int64_t id) {
-  std::function<void()> removed;  // destroyed without the lock: it may be Python's
+  std::function<void()> removed;  // destroyed without the lock: may be a Python object
   const std::lock_guard lock(mutex_);
   if (const auto found = hooks_.find(id); found != hooks_.end()) {
     removed = std::move(found->second);
@@ -213,7 +214,7 @@ void Operation::follow(std::vector<unisono::Request> requests) {
   requests_ = std::move(requests);
   pending_operations_->begin(kind());
   auto self = c10::intrusive_ptr<Operation>::reclaim_copy(this);
-  // The group counts this flight until nothing of it is left on the thread that ends it.
+  // The group counts this operation until the thread that ends it has finished with it.
   requests_.back().on_done([self, pending_operations = pending_operations_,
                             kind = kind()](const unisono::Error* error) mutable {
     self->complete(error);
@@ -253,7 +254,8 @@ void Operation::complete(const unisono::Error* error) {
     conclude(std::move(failure));
     return;
   }
-  // Hooks may be Python, and may look at this world: not on the thread that moves it.
+  // Hooks may be Python functions and may use this world, so they do not run on its progress
+  // thread.
   FutureCompleter::of_process().post(
       [self = c10::intrusive_ptr<Operation>::reclaim_copy(this), failure = std::move(failure)] {
         self->pending_operations_->run_hooks();
@@ -297,7 +299,7 @@ c10::intrusive_ptr<c10::ivalue::Future> future_of(const std::vector<at::Tensor>&
 }
 
 // Completes the future. `steps` enqueues the remaining work on streams for which the future's
-// readers wait. If it throws, the exception becomes the future's error.
+// readers wait. If `steps` throws, its exception becomes the future's error.
 template <typename Steps>
 void end_with(c10::ivalue::Future& future, const std::vector<at::Tensor>& tensors,
               const Steps& steps) {
@@ -308,7 +310,7 @@ void end_with(c10::ivalue::Future& future, const std::vector<at::Tensor>& tensor
     for (const c10::Device device : devices) {
       streams.push_back(spare_stream(device));
     }
-    // Callbacks begin on this device.
+    // Callbacks start on this device.
     const c10::OptionalDeviceGuard there(devices.empty() ? std::nullopt
                                                          : std::optional(devices.front()));
     const c10::MultiStreamGuard here(streams);
@@ -346,8 +348,8 @@ c10::intrusive_ptr<c10::ivalue::Future> Operation::getFuture() {
   return future_;
 }
 
-// The first who waits drives the operation in its own thread; with a limit of its own, a wait
-// leaves that to the progress thread, because giving up must not end the operation.
+// The first waiting thread drives the operation itself. A wait with its own limit leaves that to
+// the progress thread, because giving up must not end the operation.
 bool Operation::wait(std::chrono::milliseconds timeout) {
   if (getpid() != pid_ && !isCompleted()) {
     throw c10::DistBackendError(
@@ -363,7 +365,7 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
     }
   }
   {
-    // Another thread has the operation, and Ctrl-C ends this wait alone.
+    // Another thread drives the operation, so Ctrl-C ends only this wait.
     std::unique_lock lock(mutex_);
     const auto ended = [this] { return completed_; };
     const auto end = std::chrono::steady_clock::now() + timeout;
@@ -445,7 +447,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Together::getFuture() {
     }
     end_with(*all, outputs, [&] {
       for (const c10::intrusive_ptr<Future>& part : parts) {
-        part->wait();  // they have ended: the streams wait, not this thread
+        part->wait();  // they have ended, so streams wait, not this thread
       }
     });
   });

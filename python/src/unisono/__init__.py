@@ -32,7 +32,7 @@ __all__ = [*_CORE, *_ERRORS, "TreeSum", "device", "expert", "model", "parallel",
            "schedule"]
 
 
-# Nothing is loaded before it is used: `import torch` imports this module in every program.
+# Modules are loaded on first use, because `import torch` imports this module in every program.
 def __getattr__(name):
     if name in _CORE:
         value = getattr(_load(), name)
@@ -57,7 +57,7 @@ def _load():
 
     core = importlib.import_module("unisono._core")
     if "_loaded" not in globals():
-        # A process that ends without close() leaves properly, and is not taken for one that died.
+        # Leaves properly if a process ends without close(), so that peers do not treat it as dead.
         atexit.register(core._close_all)
         globals()["_loaded"] = True
     return core

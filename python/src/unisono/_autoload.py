@@ -1,8 +1,8 @@
-"""Runs at ``import torch`` (entry point ``torch.backends``): must be quick, and must not fail."""
+"""Runs at ``import torch`` (entry point ``torch.backends``), so it must be fast and must not fail."""
 
 
 def autoload():
-    """Makes "unisono" a backend that torch.distributed knows. Never raises."""
+    """Registers the backend "unisono" with torch.distributed. Never raises."""
     try:
         from unisono import torch as backend
 

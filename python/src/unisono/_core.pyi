@@ -22,7 +22,7 @@ Buffer = Any
 Path = str | PathLike[str]
 B = TypeVar("B")
 Op = str | premul_sum | Callable[[memoryview, memoryview], None]
-Dtype = Any  # "bf16", "bfloat16", numpy's and torch's dtypes; None: what the buffers say
+Dtype = Any  # "bf16", "bfloat16", a dtype of numpy or torch; None: the buffers' dtype
 
 ANY_SOURCE: int
 """For recv(): receives from whichever rank sends first."""

@@ -19,7 +19,7 @@ class Error(RuntimeError):
         self.rank, self.peer = rank, peer
         self.collective, self.op_seq, self.step = collective, op_seq, step
 
-    def __reduce__(self):  # so that it comes through multiprocessing whole
+    def __reduce__(self):  # so that multiprocessing transfers all fields
         where = (self.rank, self.peer, self.collective, self.op_seq, self.step)
         return type(self), (str(self), *where)
 
@@ -79,7 +79,7 @@ class ResourceError(Error, OSError):
 
 
 class EvictedError(Error):
-    """The other ranks continued without this one, or may have."""
+    """The other ranks continued without this rank, or may have."""
 
     code = "evicted"
 

@@ -1,4 +1,5 @@
-"""Sums over a fixed tree of leaves: the same bits for any number of ranks. docs/guides/same-bits.md"""
+"""Sums over a fixed tree of leaves, with the same bits for any number of ranks. See
+docs/guides/same-bits.md."""
 
 from itertools import accumulate
 
@@ -6,17 +7,17 @@ from unisono._errors import UsageError
 
 
 class TreeSum:
-    """The running sum of one rank's leaves, of numpy's or torch's arrays that all have one shape.
+    """The running sum of a rank's leaves: numpy or torch arrays of equal shape.
 
         total = unisono.TreeSum(leaves=16, first=4 * comm.rank)
         for microbatch in microbatches:
             total.add(gradient_of(microbatch))
         gradient = total.all_reduce(comm, [4, 4, 4, 4])
 
-    Where a communicator is asked for, a process group of torch.distributed of any backend will do.
+    Methods accept a communicator, or a torch.distributed process group of any backend.
 
-    leaves: how many all ranks have. first: the number of the first leaf that is added here. At most
-    2 log2(leaves) arrays are kept. Each addition rounds to the type.
+    leaves: number of leaves on all ranks. first: number of the first leaf added here. Keeps at most 2
+    log2(leaves) arrays. Each addition rounds to the type.
     """
 
     def __init__(self, leaves, first=0):
@@ -27,11 +28,11 @@ class TreeSum:
 
     @property
     def next(self):
-        """The number of the leaf that add() takes next."""
+        """The number of the next leaf for add()."""
         return self._next
 
     def add(self, leaf):
-        """Adds the next leaf, of which it keeps a copy. Local."""
+        """Adds the next leaf and keeps a copy of it. Local."""
         if self._next == self._leaves:
             raise UsageError(f"usage: TreeSum: leaf {self._next} is not one of {self._leaves} leaves")
         copy = leaf.detach().contiguous().clone() if hasattr(leaf, "detach") else leaf.copy()
@@ -40,16 +41,16 @@ class TreeSum:
         _settle(self._nodes, self._leaves)
 
     def sum(self):
-        """The sum of all leaves, if this object has all of them. Local."""
+        """Returns the sum of all leaves, if this object has them all. Local."""
         if self._first != 0 or self._next != self._leaves:
             raise UsageError(f"usage: TreeSum: has leaves {self._first} to {self._next} of {self._leaves}")
         return self._nodes[0][2]
 
     def all_reduce(self, comm, leaves, like=None):
-        """The sum over all ranks, a new array. Collective.
+        """Returns the sum over all ranks as a new array. Collective.
 
-        leaves: how many each rank has, by rank, the same list on all ranks. like: an array of the
-        leaves' shape and type, for a rank without leaves.
+        leaves: number of leaves of each rank, the same list on all ranks. like: an array with the leaves'
+        shape and type, for a rank without leaves.
         """
         comm = _communicator(comm)
         starts, like = self._check(comm, leaves, like)
@@ -63,7 +64,7 @@ class TreeSum:
         return out.reshape(like.shape)
 
     def reduce(self, comm, leaves, root, like=None):
-        """The sum over all ranks, a new array on the root; None elsewhere. Collective."""
+        """Returns the sum over all ranks: a new array on the root, None on other ranks. Collective."""
         comm = _communicator(comm)
         starts, like = self._check(comm, leaves, like)
         if not 0 <= root < comm.size:
@@ -74,7 +75,8 @@ class TreeSum:
         return part.reshape(like.shape) if comm.rank == root else None
 
     def reduce_scatter(self, comm, leaves, like=None):
-        """This rank's part of that sum: elements [rank, rank + 1) * count / size, a flat array. Collective."""
+        """Returns this rank's part of the sum: elements [rank, rank + 1) * count / size, as a flat array.
+        Collective."""
         comm = _communicator(comm)
         starts, like = self._check(comm, leaves, like)
         if like.reshape(-1).shape[0] % comm.size != 0:
@@ -97,7 +99,7 @@ class TreeSum:
         return starts, like
 
     def _exchange(self, comm, starts, like, lengths):
-        """Every rank sends each other one that one's part of all its nodes. Returns the sum of this rank's part."""
+        """Sends every rank its part of all nodes of this rank. Returns the sum of this rank's part."""
         flat = [node[2].reshape(-1) for node in self._nodes]
         places = [0, *accumulate(lengths)]
         length = lengths[comm.rank]
@@ -120,7 +122,7 @@ class TreeSum:
 
 
 class _Group:
-    """A process group of torch.distributed, with the calls of a communicator that an exchange needs."""
+    """A torch.distributed process group with the communicator methods that the exchange needs."""
 
     def __init__(self, group):
         self._group, self.size, self.rank = group, group.size(), group.rank()
@@ -131,7 +133,7 @@ class _Group:
         dist.all_to_all_single(out, data, received, sent, group=self._group)
 
     def all_gather_v(self, part, out, lengths):
-        # Other backends have no all_gather of parts that differ in length.
+        # Other backends do not have all_gather for parts of different lengths.
         self.all_to_all_v(part.repeat(self.size), [part.shape[0]] * self.size, out, lengths)
 
 
@@ -140,7 +142,7 @@ def _communicator(comm):
 
 
 def _even(like, parts):
-    """The lengths of parts of an array that are as even as possible."""
+    """Returns the lengths of `parts` parts of an array, as even as possible."""
     count = like.reshape(-1).shape[0]
     return [count * (part + 1) // parts - count * part // parts for part in range(parts)]
 
@@ -158,7 +160,7 @@ def _middle(first, end):
 
 
 def _are_terms(a, b, c, leaves):
-    """Are the sums of [a, b) and [b, c) the terms of an addition of the tree?"""
+    """Returns True if the sums of [a, b) and [b, c) are the terms of an addition in the tree."""
     first, end = 0, leaves
     while end - first >= 2:
         middle = _middle(first, end)
@@ -181,7 +183,7 @@ def _settle(nodes, leaves):
 
 
 def _subtrees(first, end, begin, stop):
-    """The largest nodes of tree(first, end) inside [begin, stop), from left to right."""
+    """Yields the largest nodes of tree(first, end) inside [begin, stop), from left to right."""
     if begin >= end or stop <= first or begin == stop:
         return
     if begin <= first and end <= stop:

@@ -24,16 +24,16 @@ _open = weakref.WeakSet()
 
 
 class DeviceGroup(_core.DeviceGroup):
-    """A group of the ranks of `comm`, each with a GPU of its own, or several sharing one. Collective.
+    """A group of the ranks of `comm`, each with its own GPU or sharing one. Collective.
 
-    device: CUDA device number. channels: thread blocks per operation, the same on all ranks; 0:
-    chosen. timeout_ms: limit of the wait for a late rank; -1: five minutes, 0: no limit.
-    scratch_bytes: of device memory, the same on all ranks.
+    device: CUDA device number. channels: thread blocks per operation, equal on all ranks; 0: automatic.
+    timeout_ms: limit of the wait for a late rank; -1: five minutes, 0: no limit. scratch_bytes: bytes of
+    device memory for scratch data, equal on all ranks.
 
-    allocate(shape, dtype) returns memory that all ranks can reach, which avoids copies between
-    processes; torch.from_dlpack() and cupy.from_dlpack() accept it. check() raises the error that has
-    ended the group; synchronize(stream, timeout_ms) waits for all work of the stream. Errors are those
-    of the communicator: an invalid call raises at once, a later failure at the next call.
+    allocate(shape, dtype) returns memory that all ranks can access, which avoids copies between processes;
+    torch.from_dlpack() and cupy.from_dlpack() accept it. check() raises the error that has ended the group.
+    synchronize(stream, timeout_ms) waits for all work of the stream. Raises the communicator's errors: an
+    invalid call raises at once, a later failure raises at the next call.
     """
 
     def __init__(self, comm, *, device=0, channels=0, timeout_ms=-1, scratch_bytes=32 << 20):

@@ -1,4 +1,4 @@
-"""python -m unisono doctor: whether unisono works in this Python, and with its PyTorch."""
+"""python -m unisono doctor: checks that unisono works in this Python and with its PyTorch."""
 
 import importlib.util
 import os
@@ -30,21 +30,21 @@ def say(what, good, text):
 
 
 def reason(text):
-    """Returns the error of a traceback: the last error that begins a line, and its advice."""
+    """Returns the error of a traceback: the last error at the start of a line, and its advice."""
     lines = text.strip().splitlines()
     begins = [i for i, line in enumerate(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)]
     return "; ".join(lines[begins[-1] :] if begins else lines[-1:])
 
 
 def contention(runnable, cpus):
-    """Returns a remark about the measured time if `runnable` other threads compete for CPUs; empty if none do."""
+    """Returns a remark about the measured time if `runnable` other threads compete for CPUs; otherwise ""."""
     if runnable + 2 <= cpus:
         return ""
     return f", with {runnable} other threads running on {cpus} CPUs: a quiet machine is quicker"
 
 
 def running_now():
-    """Threads of this machine that run or want to, but for this one."""
+    """Returns the number of runnable threads on this machine, except this thread."""
     try:
         with open("/proc/loadavg") as file:
             return int(file.read().split()[3].split("/")[0]) - 1
@@ -53,7 +53,8 @@ def running_now():
 
 
 def check_ranks(probe, works):
-    """Runs `probe` as two processes; each gets its rank and a file to meet at. Rank 0 prints microseconds."""
+    """Runs `probe` in two processes, which get their rank and a rendezvous file. Rank 0 prints
+    microseconds."""
     others = running_now()
     with tempfile.TemporaryDirectory() as folder:
         ranks = [

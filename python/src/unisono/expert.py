@@ -22,11 +22,11 @@ _open = weakref.WeakSet()
 
 
 def balance(loads, ranks, physical_experts=0, groups=1, hosts=1):
-    """Returns (experts by rank, load by rank): a placement of experts and their replicas. Local.
+    """Returns a placement of experts and their replicas as (experts by rank, load by rank). Local.
 
-    loads: the tokens that chose each expert. physical_experts: experts and replicas on all ranks together; 0: one
-    for each expert. Groups of experts stay on one host if the hosts divide the groups and a rank has
-    no more physical experts than its host has experts.
+    loads: number of tokens that chose each expert. physical_experts: number of experts and replicas on all
+    ranks; 0: no replicas. Each group of experts stays on one host if the number of groups is divisible by the
+    number of hosts, and a rank has no more physical experts than its host has experts.
     """
     return _core.balance_experts([float(load) for load in loads], ranks, physical_experts, groups, hosts)
 
@@ -34,23 +34,23 @@ def balance(loads, ranks, physical_experts=0, groups=1, hosts=1):
 def find_expert_moves(before, after):
     """Returns (expert, from, to) for each expert whose weights a rank gains. Local.
 
-    before, after: the experts of each rank, as experts_of_rank of an ExpertExchange.
+    before, after: the experts of each rank, like experts_of_rank of an ExpertExchange.
     """
     return _core.find_expert_moves(before, after)
 
 
 def bytes_of_moves(moves, ranks, expert_bytes):
-    """Returns [from][to]: the bytes that each rank sends to every other rank for these moves. Local."""
+    """Returns the bytes that these moves send between ranks, as [from][to]. Local."""
     return _core.bytes_of_moves(moves, ranks, expert_bytes)
 
 
 def move_experts(comm, moves, expert_bytes, held, placed):
     """Copies weights between steps, expert_bytes per move. Collective.
 
-    held[expert] on the rank that sends it and placed[expert] on the rank that receives it are arrays;
-    both may be any mapping by expert number. All weights are read before any is written, so an
-    arriving expert may use the memory of a departing one. Raises UsageError on all ranks, before any
-    weight is written, for wrong lengths and for arrays that are missing or not contiguous.
+    held[expert] is an array on the sending rank, placed[expert] an array on the receiving rank; both may be
+    any mapping by expert number. All weights are read before any is written, so an arriving expert may use
+    the memory of a departing expert. Raises UsageError on all ranks, before any weight is written, for wrong
+    lengths and for arrays that are missing or not contiguous.
     """
     _core.move_experts(comm, moves, expert_bytes, held, placed)
 
@@ -66,7 +66,8 @@ def _item_bytes(array):
 
 
 def _new(like, shape, dtype=None):
-    """Returns uninitialised memory of the same kind as `like`; numpy's if that has only __dlpack__."""
+    """Returns an uninitialised array of the same kind as `like`, or a numpy array if `like` has only
+    __dlpack__."""
     if hasattr(like, "new_empty"):
         return like.new_empty(shape, dtype=dtype and getattr(__import__("torch"), dtype))
     import numpy
@@ -82,7 +83,7 @@ def _numpy_dtype(array):
     name = _core.array_of(array)[1]
     try:
         return numpy.dtype(name)
-    except TypeError:  # bfloat16 and its like
+    except TypeError:  # bfloat16 and similar types
         import ml_dtypes
 
         return numpy.dtype(getattr(ml_dtypes, name))
@@ -95,7 +96,8 @@ def _numbers(data, dtype, columns):
 
 
 class Routing:
-    """Which token goes from which rank to which. Made by ExpertExchange.route(); usable any number of times."""
+    """The routing of tokens to ranks. ExpertExchange.route() returns it; it can be used any number of
+    times."""
 
     def __init__(self, made, k, layout):
         self._made = made
@@ -113,30 +115,30 @@ class Routing:
 
     @property
     def sources(self):
-        """Returns [rows, 3], the source of each row: rank (-1: padding), token, place among the k."""
+        """Returns [rows, 3], the source of each row: rank (-1: padding), token, slot among the k."""
         return _numbers(self._made._sources(), "i8", 3)
 
     @property
     def experts(self):
-        """Returns [rows, 1] (rank_major: [rows, k]): the local numbers of each row's experts; -1: none."""
+        """Returns the local numbers of each row's experts as [rows, 1] (rank_major: [rows, k]); -1: none."""
         return _numbers(self._made._experts(), "i4", self._columns)
 
 
 class Pending:
-    """A dispatch or combine on a thread of the exchange. Its arguments must not change before it ends."""
+    """A dispatch or combine on the exchange's thread. Its arguments must not change before it ends."""
 
     def __init__(self, request, out, routing):
         self._request = request
         self._out = out
-        self._routing = routing  # the thread uses it
+        self._routing = routing  # kept alive for the thread
 
     def wait(self, timeout_ms=-1):
-        """Waits, and returns the rows or sums. May be called again."""
+        """Waits, then returns the rows or sums. May be called again."""
         self._request.wait(timeout_ms)
         return self._out
 
     def test(self):
-        """Returns True if it has ended. Does not wait."""
+        """Returns True if the call has ended. Does not wait."""
         return self._request.test()
 
 
@@ -153,12 +155,12 @@ class _Foreign:
 class GatheredRows:
     """Rows in the memory of their ranks: rows[i] is a view, or None for padding.
 
-    They may be read, not written, until the next combine() or end_gather() of the exchange. A view
-    keeps the exchange and the arguments of gather_list() alive.
+    The rows are read-only, and valid until the next combine() or end_gather() of the exchange. A view keeps
+    the exchange and the arguments of gather_list() alive.
     """
 
     def __init__(self, exchange, tokens, addresses, row_bytes):
-        self.addresses = addresses  # [rows] of uint64; of padding 0
+        self.addresses = addresses  # [rows] of uint64; 0 for padding
         self._exchange = exchange
         self._tokens = tokens
         self._row_bytes = row_bytes
@@ -186,11 +188,11 @@ class GatheredRows:
 class ExpertExchange:
     """Exchanges tokens between the experts on the ranks of a communicator. Collective.
 
-    layout: "expert_major", "rank_major" or "flat". experts_of_rank: the experts of each rank; an expert
-    on several ranks has replicas. max_tokens (the most that a rank routes at once) and row_bytes
-    allocate the memory at once; exceeding them is no error. Errors are those of the communicator, the
-    same on all ranks; after UsageError and MismatchError everything remains usable. TypeError and ValueError
-    are raised on one rank before it calls, and the other ranks wait for it.
+    layout: "expert_major", "rank_major" or "flat". experts_of_rank: the experts of each rank; an expert on
+    several ranks has replicas. max_tokens (the most that a rank routes at once) and row_bytes allocate memory
+    in advance; exceeding them is not an error. Raises the communicator's errors, the same on all ranks; after
+    UsageError and MismatchError everything remains usable. TypeError and ValueError are raised on one rank
+    before its call, and the other ranks wait for that rank.
     """
 
     def __init__(
@@ -214,7 +216,8 @@ class ExpertExchange:
         _open.add(self)
 
     def after_shrink(self, survivors):
-        """Returns an exchange like this one on the ranks that Communicator.shrink() has left. Collective.
+        """Returns an exchange with these options on the ranks that remain after Communicator.shrink().
+        Collective.
 
         Each rank keeps its experts, and replicas serve those of the lost ranks.
         """
@@ -236,7 +239,8 @@ class ExpertExchange:
 
     @property
     def max_rows(self):
-        """Returns the most rows that a routing of max_tokens per rank can bring here: the size for `out`."""
+        """Returns the most rows that this rank can get from a routing of max_tokens per rank: the size for
+        `out`."""
         return self._made.max_rows()
 
     def dispatch(self, routing, tokens, out=None, coding="none", one_a_slot=False):
@@ -303,7 +307,7 @@ class ExpertExchange:
         return self._made.masked()
 
     def close(self):
-        """Waits for the asynchronous calls, and leaves the groups of the exchange."""
+        """Waits for the asynchronous calls, then leaves the groups of the exchange."""
         self._made.close()
 
     def _check(self, call, what, array, *wanted):
@@ -315,7 +319,7 @@ class ExpertExchange:
         many = isinstance(tokens, (list, tuple))
         arrays = tokens if many else [tokens]
 
-        def each(value, name):  # of a list each payload gets its own
+        def each(value, name):  # if it is a list, each payload gets its entry
             values = value if many and isinstance(value, (list, tuple)) else [value] * len(arrays)
             if len(values) != len(arrays):
                 raise ValueError(f"{name} has {len(values)} entries for {len(arrays)} payloads")
@@ -351,7 +355,8 @@ class ExpertExchange:
         return out if request is None else Pending(request, out, routing)
 
 
-# Before the communicators: a rank leaves its world when nothing refers to it any more.
+# Runs before the communicators are closed, because a rank leaves its world only when nothing refers
+# to it.
 @atexit.register
 def _close_all():
     for exchange in list(_open):

@@ -1,4 +1,4 @@
-"""The cost of calls: predictions on a flat network, and simulations on a topology.
+"""Predicts the cost of calls: formulas for a flat network, and simulations on a topology.
 
     link = unisono.model.Link(alpha_us=5, beta_gb_per_s=12.5)
     print(unisono.model.plan("all_reduce", ranks=8, bytes=64 << 20, link=link))
@@ -20,7 +20,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Candidate:
-    """An algorithm that can serve, with the critical path of its schedule."""
+    """A usable algorithm, with the critical path of its schedule."""
 
     algorithm: str
     time_us: float
@@ -28,7 +28,7 @@ class Candidate:
     bytes: float  # in a row, sent
     reduced_bytes: float  # in a row
     steps: int
-    sent_bytes: float  # by the rank that sends most; 0 where the schedule was not built
+    sent_bytes: float  # by the rank that sends most; 0 if the schedule was not built
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Plan:
     """The fastest algorithm on a network, and the reason."""
 
     candidates: list  # of Candidate, fastest first
-    reasons: list  # reasons[i]: why the first is before candidates[i + 1]
-    ranges: list  # (from_bytes, algorithm): the fastest one by size
-    unable: dict  # algorithm: which ranks it takes
-    bound_us: float  # no algorithm can take less on this network
+    reasons: list  # reasons[i]: why the first is better than candidates[i + 1]
+    ranges: list  # (from_bytes, algorithm): the fastest algorithm by size
+    unable: dict  # algorithm: the numbers of ranks that it supports
+    bound_us: float  # lower bound for any algorithm on this network
 
     def __str__(self):
         width = max(len(candidate.algorithm) for candidate in self.candidates)
@@ -130,7 +130,7 @@ def plan_serving(
 
 
 class Simulation:
-    """The time of a workload on a topology, and its parts."""
+    """The simulated time of a workload on a topology, and its parts."""
 
     def __init__(self, made):
         self._made = made

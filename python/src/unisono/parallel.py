@@ -60,7 +60,7 @@ redistribute = _parallel.redistribute
 
 
 class Mesh(_parallel.Mesh):
-    """Ranks laid out along named axes, the last of which varies fastest: Mesh(comm, "dp=2,tp=4").
+    """Ranks arranged along named axes, of which the last varies fastest: Mesh(comm, "dp=2,tp=4").
 
     axis("tp") is the communicator of this rank's group along one axis, or several: axis("dp,tp").
     """
@@ -73,10 +73,10 @@ class Mesh(_parallel.Mesh):
 class GradientBuckets(_parallel.GradientBuckets):
     """Sums gradients over ranks during the backward pass.
 
-    Call add(name, count) for each gradient. In every step call begin(); for each gradient
-    add_to(index, values) and ready(index); then finish(), and copy_to(index, out). Sums are float32;
-    values may also be bfloat16, float16 or float8. timeout_ms: the longest time between two ready
-    gradients (0: no limit); the error on all ranks names the late gradient.
+    Call add(name, count) for each gradient. In every step, call begin(); for each gradient, call
+    add_to(index, values) and ready(index); then call finish(), and copy_to(index, out). Sums are float32;
+    values may also be bfloat16, float16 or float8. timeout_ms: the longest time between two ready gradients
+    (0: no limit); the error on all ranks names the late gradient.
     """
 
     def __init__(self, comm, **options):
@@ -85,10 +85,10 @@ class GradientBuckets(_parallel.GradientBuckets):
 
 
 class ShardedState(_parallel.ShardedState):
-    """Parameters, gradients and AdamW states, sharded over ranks: ZeRO 1, 2, 3.
+    """Parameters, gradients and AdamW states, sharded over ranks (ZeRO 1, 2 and 3).
 
-    units: a list of lists of Parameter; a unit, such as a layer, is gathered and reduced at once,
-    and is one flat array. A step calls parameters(unit, out) and release(unit) around each use,
+    units: a list of lists of Parameter. A unit, such as a layer, is one flat array, which is gathered and
+    reduced as a whole. In a step, call parameters(unit, out) and release(unit) around each use,
     add_to_gradients(unit, values), gradients_ready(unit), then step(), which returns the norm.
     """
 
@@ -108,23 +108,24 @@ def _rows(tensors):
 def save_checkpoint(comm, folder, tensors):
     """Saves a folder of safetensors files with an index that Hugging Face's libraries can read.
 
-    tensors: name -> (shape of the whole, this rank's part), followed by the part's first element in
-    each dimension, if that is not the beginning: {"w": ((8, 4), part, (4, 0))}. A rank without a
-    part passes None and the dtype: ((8, 4), None, None, "float32"). All ranks name the same tensors
-    in the same order. The previous contents of the folder stay intact until the new ones are complete.
+    tensors: {name: (whole shape, this rank's part)}, followed by the index of the part's first element if
+    that is not the origin: {"w": ((8, 4), part, (4, 0))}. A rank without a part passes None and the dtype:
+    ((8, 4), None, None, "float32"). All ranks name the same tensors in the same order. The previous contents
+    of the folder stay intact until the new contents are complete.
     """
     _parallel.save_checkpoint(comm, folder, _rows(tensors))
 
 
 def load_checkpoint(folder, tensors):
-    """Fills parts from a checkpoint that was saved under any layout; `tensors` as in save_checkpoint().
+    """Fills parts from a checkpoint that was saved under any layout. `tensors`: as for save_checkpoint().
 
-    Every rank loads the parts that it wants; nothing is sent.
+    Every rank loads its own parts, without communication.
     """
     _parallel.load_checkpoint(folder, _rows(tensors))
 
 
-# Before the communicators: a rank leaves its world when nothing refers to it any more.
+# Runs before the communicators are closed, because a rank leaves its world only when nothing refers
+# to it.
 @atexit.register
 def _close_all():
     for thing in list(_open):

@@ -10,7 +10,8 @@ Buffer = Any
 Dtype = Any
 Path = str | PathLike[str]
 B = TypeVar("B")
-# The shape of the whole, this rank's part, where that begins, and the dtype where there is none.
+# Whole shape, this rank's part, index of the part's first element, and the dtype if there is no
+# part.
 Part = tuple[Any, ...]
 
 class ContextAxes:

@@ -31,15 +31,15 @@ _open = weakref.WeakSet()
 def load(path):
     """Returns the schedule in a file of at most 64 MiB: unisono.pipeline/1, or torch's CSV."""
     with open(path, "rb") as file:
-        return parse(file.read(_MOST_BYTES + 1))  # one more is refused
+        return parse(file.read(_MOST_BYTES + 1))  # one byte more is refused
 
 
 class Pipeline(PipelineRunner):
     """Runs a schedule on the ranks of a communicator. Collective.
 
-    stages: for each stage of this rank, its input and output, each (dtype, shape) or None. The output
-    is required if there is a next stage; the input is compared with the output of the previous stage,
-    or taken from there.
+    stages: for each stage of this rank, its input and output, each as (dtype, shape) or None. The output is
+    required if there is a next stage. The input must match the output of the previous stage; None takes it
+    from there.
 
     Callbacks, if the schedule needs them:
       forward(stage, microbatch, input, output)
@@ -57,9 +57,10 @@ class Pipeline(PipelineRunner):
         _open.add(self)
 
 
-# Before the communicators: a rank leaves its world when nothing refers to it any more.
+# Runs before the communicators are closed, because a rank leaves its world only when nothing refers
+# to it.
 @atexit.register
 def _close_all():
     for runner in list(_open):
-        with contextlib.suppress(UsageError):  # in a step of a thread that nobody waited for
+        with contextlib.suppress(UsageError):  # a thread without a waiter may be in a step
             runner.close()

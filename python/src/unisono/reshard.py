@@ -4,9 +4,9 @@
         "weight": ("float32", (4, 6), "tp=2: tp=shard(0)", "tp=2: tp=shard(1)")})
     moves.run({"weight": rows}, {"weight": columns})
 
-Layouts are texts: a mesh, its ranks, and how each axis holds the tensor: "dp=2,tp=4 on 0-7:
-tp=shard(0)". Arrays are numpy's, PyTorch's, or other objects with the buffer protocol or __dlpack__,
-with any strides. The guide is docs/guides/reshard.md.
+A layout is a text with a mesh, its ranks, and the placement of the tensor on each axis: "dp=2,tp=4 on 0-7:
+tp=shard(0)". Arrays are numpy's, PyTorch's, or other objects with the buffer protocol or __dlpack__, with any
+strides. The guide is docs/guides/reshard.md.
 """
 
 import atexit
@@ -21,7 +21,7 @@ _open = weakref.WeakSet()
 
 
 class NameMap(_parallel.NameMap):
-    """Takes a checkpoint's tensors to an engine's fused ones: NameMap.load("llama.json").
+    """Maps a checkpoint's tensors to an engine's fused tensors: NameMap.load("llama.json").
 
     docs/guides/reshard.md describes the file; examples/reshard/ has maps of known models.
     """
@@ -33,22 +33,22 @@ class NameMap(_parallel.NameMap):
             return cls(file.read())
 
     def apply(self, tensors):
-        """Returns the engine's tensors: name -> (shape, parts).
+        """Returns the engine's tensors as {name: (shape, parts)}.
 
-        tensors: name -> (dtype, shape). A part is (source, index, dim, first, begin, count): `count`
-        elements of the source from `begin` on are at `first` of dimension `dim`, at `index` of a stack
-        (None: the target is no stack).
+        tensors: {name: (dtype, shape)}. A part is (source, index, dim, first, begin, count): `count` elements
+        of the source, starting at `begin`, are at position `first` of dimension `dim`, at `index` of a stack
+        (None: the target is not a stack).
         """
         return super().apply([(name, dtype, list(shape)) for name, (dtype, shape) in tensors.items()])
 
 
 class Reshard(_parallel.Reshard):
-    """Plans the moves once; run() makes them. Both are collective over `comm`.
+    """Plans the moves once; run() executes them. Both are collective over `comm`.
 
-    tensors: name -> (dtype, shape of the whole, layout before, layout after), the same on all ranks.
-    With names, a NameMap: name -> (dtype, shape, layout before), and targets: name of the engine's
-    tensor -> layout after, in which a fused dimension has its parts' lengths as sections, such as
-    "tp=4: tp=shard(0,sections=4096+2*1024)".
+    tensors: {name: (dtype, whole shape, layout before, layout after)}, the same on all ranks. With a NameMap
+    as `names`, tensors: {name: (dtype, whole shape, layout before)}, and targets: {name of the engine's
+    tensor: layout after}, in which a fused dimension has its parts' lengths as sections, such as "tp=4:
+    tp=shard(0,sections=4096+2*1024)".
     """
 
     def __init__(self, comm, tensors, *, names=None, targets=None):
@@ -73,10 +73,10 @@ class Reshard(_parallel.Reshard):
         _open.add(self)
 
     def run(self, inputs, outputs, *, timeout_ms=-1):
-        """Fills `outputs` from `inputs`, dicts of this rank's parts by name. Returns `outputs`.
+        """Fills `outputs` from `inputs`; both are dicts of this rank's parts by name. Returns `outputs`.
 
-        Names of which this rank has no part may be missing. Inputs and outputs must not overlap.
-        After an error, complete(name) says which outputs have arrived.
+        Tensors without a part on this rank may be missing. Inputs and outputs must not overlap. After an
+        error, complete(name) returns whether an output has arrived.
         """
         super().run(
             _values("inputs", inputs, self._inputs), _values("outputs", outputs, self._outputs), timeout_ms
@@ -84,11 +84,11 @@ class Reshard(_parallel.Reshard):
         return outputs
 
     def in_shape(self, name):
-        """Returns the shape of this rank's part before; None if it has none."""
+        """Returns the shape of this rank's part before the move, or None."""
         return _shape(super().in_shape(self._move(name)))
 
     def out_shape(self, name):
-        """Returns the shape of this rank's part after; None if it has none."""
+        """Returns the shape of this rank's part after the move, or None."""
         return _shape(super().out_shape(self._move(name)))
 
     def complete(self, name):
@@ -97,12 +97,12 @@ class Reshard(_parallel.Reshard):
 
     @property
     def bytes_sent(self):
-        """The bytes that ranks send to others in a run."""
+        """The bytes that ranks send to other ranks in a run."""
         return self.bytes()[0]
 
     @property
     def bytes_between_hosts(self):
-        """The part of bytes_sent that goes from host to host."""
+        """The part of bytes_sent that is sent between hosts."""
         return self.bytes()[1]
 
     def _move(self, name):
@@ -128,7 +128,8 @@ def _values(what, given, names):
     return [given.get(name) for name in names]
 
 
-# Before the communicators: a rank leaves its world when nothing refers to it any more.
+# Runs before the communicators are closed, because a rank leaves its world only when nothing refers
+# to it.
 @atexit.register
 def _close_all():
     for thing in list(_open):

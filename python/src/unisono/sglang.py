@@ -1,10 +1,10 @@
-"""The plug-in for SGLang on CPUs: the calls of its groups of ranks over unisono.
+"""The plug-in for SGLang on CPUs: runs the calls of SGLang's groups over unisono.
 
     SGLANG_PLUGINS=unisono SGLANG_USE_CPU_ENGINE=1 python -m sglang.launch_server --device cpu --tp 2 ...
 
-Installing the package makes the plug-in known to SGLang (entry point ``sglang.srt.plugins``), and naming
-it in SGLANG_PLUGINS switches it on. Calls on other tensors, and those in graphs that are being traced,
-stay SGLang's own. docs/guides/adopt.md describes it.
+Installing the package registers the plug-in with SGLang (entry point ``sglang.srt.plugins``); naming it in
+SGLANG_PLUGINS enables it. SGLang itself runs calls on other tensors and calls in graphs that are being
+traced. docs/guides/adopt.md describes it.
 """
 
 import os
@@ -18,14 +18,14 @@ from unisono.vllm.here import group_number
 
 __all__ = ["register"]
 
-_worlds = weakref.WeakKeyDictionary()  # by process group; they end with the process
+_worlds = weakref.WeakKeyDictionary()  # by process group; worlds end with the process
 _calls = weakref.WeakKeyDictionary()  # by SGLang's group
 
 
 def register():
     """Called by SGLang in each of its processes."""
     if "unisono" not in os.environ.get("SGLANG_PLUGINS", "").split(","):
-        return  # SGLang loads every installed plug-in unless the variable is set: this one must be asked for
+        return  # without the variable SGLang loads every plug-in, but this one must be requested
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
     group = "sglang.srt.distributed.parallel_state.GroupCoordinator"
@@ -35,7 +35,7 @@ def register():
 
 
 class _Calls(GroupCalls):
-    """The calls on one of SGLang's groups."""
+    """Calls on one of SGLang's groups."""
 
     def __init__(self, group, number):
         world = dist.group.WORLD
@@ -52,14 +52,14 @@ class _Calls(GroupCalls):
 
 
 def made(result, group, *args, **kwargs):
-    """After GroupCoordinator(): all ranks make their groups together, in the same order."""
-    number = group_number(group.unique_name)  # counts groups of one rank too: others may have more in theirs
+    """Runs after GroupCoordinator(). All ranks create their groups together, in the same order."""
+    number = group_number(group.unique_name)  # also for one rank: it may have more elsewhere
     if group.world_size > 1 and group.device.type == "cpu":
         _calls[group] = _Calls(group, number)
 
 
 def _ours(group, *tensors):
-    """The calls of the group for these tensors; None if they are SGLang's to make."""
+    """Returns the group's calls for these tensors, or None if SGLang must run them."""
     if torch.compiler.is_compiling() or any(tensor.device.type != "cpu" for tensor in tensors):
         return None
     return _calls.get(group)

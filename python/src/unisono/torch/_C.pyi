@@ -6,9 +6,9 @@ from typing import Any
 import torch.distributed
 
 built_for: str
-"""The version of PyTorch that it was built for."""
+"""The version of PyTorch for which the extension was built."""
 tested: list[str]
-"""The minor versions of PyTorch that its tests know."""
+"""The minor versions of PyTorch that the tests cover."""
 
 class Options:
     """The options of a group."""
@@ -28,10 +28,10 @@ class Backend(torch.distributed.Backend):
         shown_as: str = ...,
         enable_reconfigure: bool = ...,
     ) -> None:
-        """Waits for all ranks. DistBackendError names the ranks that do not come.
+        """Waits for all ranks. DistBackendError names the missing ranks.
 
-        The profiler shows operations as those of the backend `shown_as`. With
-        `enable_reconfigure` it returns at once, and reconfigure() names the ranks (torch 2.14).
+        `shown_as`: the backend's name in the profiler. With `enable_reconfigure` it returns at
+        once, and reconfigure() names the ranks (torch 2.14).
         """
     @property
     def options(self) -> Any: ...

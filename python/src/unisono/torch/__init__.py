@@ -1,16 +1,16 @@
 """The torch.distributed backend "unisono".
 
-Importing this module is not needed: installing the package registers the backend. It is cheap: the
-extension is loaded when the first process group is made.
+Importing this module is not necessary, because installing the package registers the backend. The import is
+cheap: the extension is loaded when the first process group is created.
 
     import torch.distributed as dist
 
     dist.init_process_group("unisono")
 
-Shapes, dtypes and errors of every call are those of torch.distributed; docs/guides/pytorch.md says
-where more is allowed than with gloo. Errors: ValueError and TypeError for arguments that cannot be,
-before anything is sent; torch.distributed.DistBackendError, the same on all ranks, when a rank is
-lost, disagrees, or does not come in time.
+Shapes, dtypes and errors of every call are those of torch.distributed; docs/guides/pytorch.md lists what is
+allowed beyond gloo. Errors: ValueError and TypeError for invalid arguments, before anything is sent;
+torch.distributed.DistBackendError, the same on all ranks, if a rank is lost, makes a different call, or does
+not come in time.
 """
 
 import atexit
@@ -43,14 +43,14 @@ def __getattr__(name):
 
 
 def built_for():
-    """Returns the minor versions of PyTorch that this installation has an extension for, oldest first."""
+    """Returns the minor versions of PyTorch for which this installation has an extension, oldest first."""
     found = os.listdir(_EXTENSIONS) if os.path.isdir(_EXTENSIONS) else []
     minors = [name for name in found if re.fullmatch(r"\d+\.\d+", name)]
     return sorted(minors, key=lambda minor: [int(part) for part in minor.split(".")])
 
 
 def extension():
-    """The loaded extension. ImportError says what to do if it does not fit this PyTorch."""
+    """Returns the loaded extension. Raises ImportError with advice if it does not fit this PyTorch."""
     global _extension
     if _extension is None:
         import torch
@@ -74,7 +74,7 @@ def extension():
         _extension.register_symmetric_memory()
         atexit.register(_leave)
         _leave_with_worker()
-        util.register_after_fork(_leave_with_worker, _leave_with_worker)  # which clears finalizers
+        util.register_after_fork(_leave_with_worker, _leave_with_worker)  # because fork clears finalizers
     return _extension
 
 
@@ -83,10 +83,10 @@ def _leave_with_worker(_=None):
 
 
 def _leave():
-    """Leaves properly at the end of a process without destroy_process_group().
+    """Leaves all groups properly if a process ends without destroy_process_group().
 
-    Peers do not mistake it for a crash. Messages that they still need arrive first. A worker that an
-    exception ends does not wait for them: peers may wait for other calls of this rank.
+    Peers do not treat the end as a crash, and messages that they still need arrive first. A worker that ends
+    by an exception does not wait for such messages, because peers may wait for other calls of this rank.
     """
     raised = sys.exc_info()[1]
     failed = hasattr(sys, "last_type") or not isinstance(raised, (type(None), SystemExit))
@@ -94,7 +94,8 @@ def _leave():
 
 
 def _limit(options, backend_options):
-    """The limit of the call, as with other backends; that of our own Options where it names none."""
+    """Returns the call's limit, as for other backends, or the limit of our own Options if the call has
+    none."""
     from torch.distributed.distributed_c10d import _get_default_timeout
 
     asked = getattr(backend_options, "_timeout", None)
@@ -123,9 +124,9 @@ def _create(options, backend_options=None):
 
 
 def register():
-    """Makes "unisono" known to torch.distributed. May be called again.
+    """Registers "unisono" with torch.distributed. May be called again.
 
-    With UNISONO_REPLACE_GLOO=1 in the environment, "gloo" becomes unisono as well.
+    With UNISONO_REPLACE_GLOO=1 in the environment, "gloo" also means unisono.
     """
     import torch.distributed as dist
 
@@ -145,17 +146,17 @@ def register():
 
 
 def enable_symmetric_memory():
-    """torch.distributed._symmetric_memory works on the CPU from now on.
+    """Enables torch.distributed._symmetric_memory on the CPU.
 
-    The first group of unisono does it, too: this is for programs whose groups are of other backends.
+    The first unisono group does this too; call it in programs whose groups use other backends.
     """
     extension()
 
 
 def replace_gloo():
-    """Process groups that ask for "gloo" are made of unisono from now on.
+    """From now on, creates unisono process groups for programs that request "gloo".
 
-    For programs that name the backend themselves. dist.get_backend() goes on saying "gloo".
+    For programs that name the backend themselves. dist.get_backend() still returns "gloo".
     """
     from unisono.torch import _gloo
 

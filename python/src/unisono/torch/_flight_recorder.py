@@ -8,7 +8,7 @@ import pickle
 def extend(loaded):
     """Lets _dump_fr_trace and _dump_fr_trace_json of torch._C._distributed_c10d dump unisono's groups.
 
-    `loaded()` is the extension, or None while there has been no group of unisono.
+    `loaded()` returns the extension, or None if no unisono group has been created yet.
     """
     from torch._C import _distributed_c10d as c10d
     from torch.distributed import distributed_c10d
@@ -49,7 +49,7 @@ def _is_ours(backend="gloo"):
 
 
 def _joined(theirs, ours):
-    """One dump of two. Groups keep their names; their numbers and those of the entries must differ."""
+    """Merges two dumps. Groups keep their names; the numbers of groups and entries must be unique."""
     first = 1 + max((int(number) for number in theirs["pg_status"]), default=-1)
     status = {str(first + int(number)): value for number, value in ours["pg_status"].items()}
     joined = {

@@ -1,4 +1,4 @@
-"""UNISONO_REPLACE_GLOO: what stands where torch.distributed names ProcessGroupGloo."""
+"""UNISONO_REPLACE_GLOO: the class that replaces torch.distributed's ProcessGroupGloo."""
 
 from datetime import timedelta
 
@@ -10,7 +10,7 @@ def _is_unisono(instance):
 
 
 class _Meta(type):
-    """Makes unisono groups when called; for everything else it is gloo's class."""
+    """Creates unisono groups when called; otherwise behaves like gloo's class."""
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, cls.real) or _is_unisono(instance)
@@ -21,7 +21,7 @@ class _Meta(type):
     def __call__(cls, store, rank, size, options=None, timeout=timedelta(minutes=30), **more):
         from unisono.torch import extension
 
-        if isinstance(options, timedelta):  # its other signature: (store, rank, size, timeout)
+        if isinstance(options, timedelta):  # the other signature: (store, rank, size, timeout)
             options, timeout = None, options
         if options is not None:
             return cls.real(store, rank, size, options, **more)

@@ -4,7 +4,8 @@ import functools
 
 
 def extend(unisono_backend):
-    """Lets it call the monitored_barrier of unisono groups. `unisono_backend()` is the class of their backends."""
+    """Makes monitored_barrier work for unisono groups. `unisono_backend()` returns the class of their
+    backends."""
     import torch
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d

@@ -1,12 +1,12 @@
-"""Groups that torch.distributed.shrink_group makes of ours: PyTorch's own (2.13) have one device."""
+"""torch.distributed.shrink_group for our groups: PyTorch 2.13 gives shrunk groups only one device."""
 
 import functools
 
 
 def extend(extension):
-    """Lets a group that was shrunk work on all devices on which its parent had one of our backends.
+    """Makes a shrunk group work on all devices on which its parent had one of our backends.
 
-    `extension()` is the loaded extension. Other groups are PyTorch's matter as before.
+    `extension()` returns the loaded extension. PyTorch handles other groups as before.
     """
     from torch.distributed import distributed_c10d as c10d
 

@@ -6,13 +6,13 @@ from collections import Counter
 
 import torch
 
-_splits = weakref.WeakKeyDictionary()  # by group: how often it has been split into these ranks
+_splits = weakref.WeakKeyDictionary()  # by group: number of splits into these ranks
 
 
 def extend(extension):
-    """Lets torch.distributed.split_group split groups that are unisono's alone.
+    """Makes torch.distributed.split_group work for groups whose only backend is unisono.
 
-    `extension()` is the loaded extension. Other groups are PyTorch's matter as before.
+    `extension()` returns the loaded extension. PyTorch handles other groups as before.
     """
     import torch.distributed as dist
     from torch.distributed import device_mesh
@@ -48,7 +48,7 @@ def _is_unisono(group, extension):
 
 
 def _check(parent, split_ranks):
-    """Raises ValueError before anybody waits for ranks that will not come."""
+    """Raises ValueError before any rank waits for ranks that will not come."""
     if not split_ranks or not all(split_ranks):
         raise ValueError("split_group: split_ranks must be a list of lists of ranks, none of them empty")
     named = [rank for part in split_ranks for rank in part]
@@ -63,7 +63,8 @@ def _split(c10d, parent, split_ranks, options, group_desc, backend):
     mine = next((sorted(part) for part in split_ranks if parent.rank() in part), None)
     if mine is None:
         return None
-    # The same on all members, and another one each time: the store keeps what earlier groups wrote.
+    # The name is equal on all members, and different for each split, because the store keeps the
+    # keys of earlier groups.
     count = _splits.setdefault(parent, Counter())
     numbers = ",".join(map(str, mine))
     count[numbers] += 1

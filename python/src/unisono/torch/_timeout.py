@@ -1,12 +1,12 @@
-"""Time limits of groups: torch.distributed sets them for the backends alone that it knows by name."""
+"""Time limits of groups: torch.distributed sets them only for backends that it knows by name."""
 
 import functools
 
 
 def extend(unisono_backend):
-    """Lets torch.distributed._set_pg_timeout, which others call too, reach unisono groups as well.
+    """Makes torch.distributed._set_pg_timeout, which other libraries call too, work for unisono groups.
 
-    `unisono_backend()` is the class of their backends.
+    `unisono_backend()` returns the class of their backends.
     """
     from torch.distributed import distributed_c10d as c10d
 

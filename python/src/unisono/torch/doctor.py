@@ -1,4 +1,4 @@
-"""python -m unisono.torch.doctor: what is installed, if it fits, and whether ranks can talk."""
+"""python -m unisono.torch.doctor: checks the installation, and that ranks can communicate."""
 
 import argparse
 import os

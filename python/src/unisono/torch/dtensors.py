@@ -1,4 +1,4 @@
-"""DTensors that move from one mesh to another."""
+"""Moves DTensors from one mesh to another."""
 
 import math
 
@@ -14,7 +14,7 @@ __all__ = ["Reshard", "reshard"]
 
 
 def reshard(tensors, to, comm=None, group=None):
-    """Moves DTensors to another mesh once; Reshard does it again and again. Returns new DTensors.
+    """Moves DTensors to another mesh once; use Reshard for repeated moves. Returns new DTensors.
 
     moved = unisono.torch.reshard(model.state_dict(), to=(engine_mesh, [Replicate(), Shard(0)]))
     """
@@ -26,15 +26,15 @@ def reshard(tensors, to, comm=None, group=None):
 
 
 class Reshard:
-    """Plans once how DTensors move to another mesh, and moves them with each run().
+    """Plans moves of DTensors to another mesh once; each run() executes them.
 
-    tensors: a DTensor, or a dict of them by name, on all ranks of `group`, also on those outside their
-    mesh, where a DTensor has no elements. to: the mesh and placements after, (mesh, placements), the
-    same for all; or a dict of them by name; or a function of name and DTensor that returns them. The
-    two meshes may be the same, overlap, or be disjoint. Partial is possible before, not after.
+    tensors: a DTensor, or a dict of DTensors by name, on all ranks of `group`; on ranks outside its mesh, a
+    DTensor has no elements. to: the mesh and placements after the move, as (mesh, placements) for all
+    tensors, a dict by name, or a function of name and DTensor. The two meshes may be equal, overlap, or be
+    disjoint. Partial is allowed before the move, not after it.
 
-    comm: a unisono.Communicator of the ranks of `group`; None: a new one, whose ranks meet over the
-    group. Tensors are on the CPU. Collective, as is run().
+    comm: a unisono.Communicator of the ranks of `group`; None: creates one, whose ranks meet over the group.
+    Tensors are on the CPU. The constructor and run() are collective.
     """
 
     def __init__(self, tensors, to, comm=None, group=None):
@@ -60,9 +60,9 @@ class Reshard:
         self._plan = unisono.reshard.Reshard(self.comm, rows)
 
     def run(self, tensors, out=None, timeout_ms=-1):
-        """Moves the values of `tensors`, which have the meshes and placements of the plan's.
+        """Moves the values of `tensors`, which must have the plan's meshes and placements.
 
-        out: a result of an earlier run(), which is filled again. Returns it, or new DTensors.
+        out: a result of an earlier run(), to be overwritten. Returns `out`, or new DTensors.
         """
         named = _named(tensors)
         if named.keys() != self._shapes.keys():
@@ -85,7 +85,7 @@ class Reshard:
 
     @property
     def bytes_sent(self):
-        """The bytes that ranks send to others in a run."""
+        """The bytes that ranks send to other ranks in a run."""
         return self._plan.bytes_sent
 
     def close(self):
@@ -127,11 +127,13 @@ def _local(tensor, shape):
 
 
 def layout(name, shape, mesh, placements, group=None):
-    """Returns the text of unisono.reshard for a mesh and placements. Shards are cut as torch.chunk cuts."""
+    """Returns unisono.reshard's layout text for a mesh and placements. Shards are divided like
+    torch.chunk's."""
     if len(placements) != mesh.ndim:
         raise ValueError(f"reshard: {name!r} has {len(placements)} placements for a mesh of {mesh.ndim} dimensions")
     cuts = [_cuts(name, shape, dim, mesh, placements) for dim in range(len(shape))]
-    # In this order of the mesh, the mesh dimensions that cut one dimension are neighbours and act as one.
+    # Orders mesh dimensions so that those that shard one tensor dimension are adjacent and act as
+    # one.
     order = [i for cutting in cuts for i in cutting]
     order += [i for i in range(mesh.ndim) if i not in order]
     ranks = mesh.mesh.permute(order).flatten().tolist()
@@ -159,12 +161,12 @@ def layout(name, shape, mesh, placements, group=None):
 
 
 def _cuts(name, shape, dim, mesh, placements):
-    """The mesh dimensions that cut a dimension, in the order in which they cut."""
+    """Returns the mesh dimensions that shard a dimension, in sharding order."""
     cutting = [i for i, p in enumerate(placements) if isinstance(p, (Shard, _StridedShard)) and p.dim % len(shape) == dim]
     strided = [i for i in cutting if not isinstance(placements[i], Shard)]
     if not strided:
         return cutting
-    # FSDP over tensor parallelism: the first dimension of the mesh cuts what the others leave.
+    # FSDP over tensor parallelism: the first mesh dimension divides the shards of the others.
     first, *later = cutting
     if strided != [first] or placements[first].split_factor != math.prod(mesh.size(i) for i in later):
         raise ValueError(f"reshard: {name!r} has placements {placements} on {tuple(mesh.mesh.shape)}, an order"
@@ -173,6 +175,6 @@ def _cuts(name, shape, dim, mesh, placements):
 
 
 def _chunks(length, ranks):
-    """The lengths that torch.chunk gives."""
+    """Returns the lengths of torch.chunk's parts."""
     size = -(-length // ranks)
     return [max(0, min(size, length - rank * size)) for rank in range(ranks)]

@@ -1,4 +1,4 @@
-"""Mixture of experts for PyTorch: dispatch, the experts' callback, combine, with gradients."""
+"""Mixture of experts for PyTorch: dispatch, a callback for the experts, and combine, with gradients."""
 
 import os
 import secrets
@@ -15,7 +15,7 @@ __all__ = ["MoEDispatcher"]
 
 
 class _Dispatch(torch.autograd.Function):
-    """Its gradient is combine without weights."""
+    """Dispatch, whose gradient is combine without weights."""
 
     @staticmethod
     def forward(ctx, tokens, exchange, routing, coding):
@@ -50,22 +50,22 @@ class _Combine(torch.autograd.Function):
 
 
 class MoEDispatcher:
-    """Brings tokens to experts on other ranks and their outputs back, for autograd.
+    """Sends tokens to experts on other ranks and the outputs back, for autograd.
 
         dispatcher = MoEDispatcher(experts=64, k=8)            # on all ranks of the group
         out = dispatcher(tokens, chosen, weights, compute)
 
-    tokens: [tokens, hidden], on the CPU. chosen: [tokens, k] of int32 or int64; -1: none. weights:
-    [tokens, k]. compute(local, rows): the output [n, hidden] of this rank's expert `local`, counted
-    from 0, for rows [n, hidden]; called for each of them, also with no rows, so that all parameters
-    get a gradient. Every rank makes each call, and the backward pass of all that have had a forward
-    one, in the same order, with tokens that require gradients on all ranks or on none.
+    tokens: [tokens, hidden], on the CPU. chosen: [tokens, k] of int32 or int64; -1: none. weights: [tokens,
+    k]. compute(local, rows) returns the output [n, hidden] of this rank's expert `local`, counted from 0, for
+    rows [n, hidden]. It is called for each local expert, even without rows, so that all parameters get a
+    gradient. All ranks make the same calls, and then their backward passes, in the same order. Tokens must
+    require gradients on all ranks or on none.
 
-    comm: a unisono.Communicator of the ranks of `group`; None: a new one, whose ranks meet over the
-    group, on one host or several, and which has the group's timeout.
-    coding: "i8" or "f8e4m3" sends 8 bits an element; gradients travel as they are.
-    Errors: unisono.Error, with one sentence on all ranks. TypeError and ValueError (shapes, what compute gives)
-    are of one rank, before it sends anything, and the others wait for its call until the timeout.
+    comm: a unisono.Communicator of the ranks of `group`; None: creates one with the group's timeout, whose
+    ranks meet over the group, on one host or several. coding: "i8" or "f8e4m3" sends 8 bits per element;
+    gradients are not coded. Errors: unisono.Error, with the same text on all ranks. TypeError and ValueError
+    (shapes, results of compute) are raised on one rank before it sends anything; the other ranks wait for its
+    call until the timeout.
     """
 
     def __init__(self, experts, k, comm=None, group=None, coding="none", **options):
@@ -74,12 +74,12 @@ class MoEDispatcher:
         self.coding = coding
 
     def dispatch(self, tokens, chosen):
-        """(rows, routing): rows[routing.rows_of_expert(i)] are for the expert i of this rank."""
+        """Returns (rows, routing): rows[routing.rows_of_expert(i)] are for expert i of this rank."""
         routing = self.exchange.route(chosen.detach().contiguous())
         return _Dispatch.apply(tokens, self.exchange, routing, self.coding), routing
 
     def combine(self, rows, routing, weights):
-        """[tokens, hidden]: the rows of each token, summed with its weights."""
+        """Returns [tokens, hidden]: the weighted sum of each token's rows."""
         return _Combine.apply(rows, weights, self.exchange, routing, self.coding)
 
     def __call__(self, tokens, chosen, weights, compute):
@@ -89,7 +89,7 @@ class MoEDispatcher:
         for local in range(len(routing.experts_here)):
             part = routing.rows_of_expert(local)
             if part.start > end:
-                outputs.append(rows[end : part.start])  # padding: no place reads it
+                outputs.append(rows[end : part.start])  # padding, which no token reads
             outputs.append(_output(compute, local, rows[part]))
             end = part.stop
         outputs.append(rows[end:])
@@ -121,13 +121,14 @@ def _check(tokens, chosen, weights, k):
 
 
 def _connect(group, job="experts"):
-    """A communicator of the ranks of a process group, which meet over it."""
+    """Creates a communicator of a process group's ranks, which meet over the group."""
     size, secret = dist.get_world_size(group), [secrets.token_hex(8), secrets.token_hex(16)]
     dist.broadcast_object_list(secret, src=dist.get_global_rank(group or dist.group.WORLD, 0), group=group)
-    # The user's token serves all jobs. TLS accepts no other token, because the group's messages are not encrypted.
+    # A user's token is valid for all jobs. TLS accepts only the user's token, because the group's
+    # messages are not encrypted.
     own = os.environ.get("UNISONO_TOKEN") or os.environ.get("UNISONO_TLS", "0") not in ("", "0")
 
-    # The communicator keeps the function, and must not keep the group.
+    # The communicator keeps the function alive, but must not keep the group alive.
     held = (lambda: None) if group is None else weakref.ref(group)
 
     def exchange(mine):
@@ -138,7 +139,7 @@ def _connect(group, job="experts"):
     return unisono.connect(
         rank=dist.get_rank(group),
         size=size,
-        job=f"{job}-{secret[0]}",  # which others on this host may see
+        job=f"{job}-{secret[0]}",  # other users of this host may see the name
         token="" if own else secret[1],
         bootstrap=exchange,
         **_limits(group),
@@ -146,7 +147,8 @@ def _connect(group, job="experts"):
 
 
 def _limits(group):
-    """The group's timeout, for the meeting and for each call; of groups that tell none, the library's own."""
+    """Returns the group's timeout for the rendezvous and each call, or the library's default if the group has
+    none."""
     group, cpu = group or dist.group.WORLD, torch.device("cpu")
     backend = group._get_backend(cpu) if cpu in group._device_types else None
     timeout = getattr(getattr(backend, "options", None), "_timeout", None)

@@ -12,7 +12,7 @@ from unisono._tree_sum import TreeSum
 
 
 def sum_over_leaves(model, leaves):
-    """From now on, gradients are the mean over all leaves, whose bits do not depend on the ranks.
+    """Makes gradients the mean over all leaves, with bits that do not depend on the number of ranks.
 
         unisono.torch.sum_over_leaves(model, [3, 3, 3, 3])
         for microbatch in mine:  # 3 on each of 4 ranks
@@ -20,13 +20,13 @@ def sum_over_leaves(model, leaves):
         optimizer.step()
         optimizer.zero_grad()
 
-    model: a DistributedDataParallel, or a module given to fully_shard on a mesh of one dimension, and
-    all its submodules. leaves: how many backward passes a step has, by rank of the model's group, the
-    same list on all ranks. In the backward pass of the last leaf gradients become the mean; until then
-    they are zero. Each rank keeps at most 2 log2(leaves) copies of its gradients. Between steps they
-    must be cleared. no_sync() and set_requires_gradient_sync(False) must not be used.
+    model: a DistributedDataParallel, or a module given to fully_shard on a one-dimensional mesh, with all its
+    submodules. leaves: number of backward passes per step, by rank of the model's group, the same list on all
+    ranks. Gradients become the mean in the backward pass of the last leaf; until then they are zero. Each
+    rank keeps at most 2 log2(leaves) copies of its gradients. Clear the gradients between steps. Do not use
+    no_sync() or set_requires_gradient_sync(False).
 
-    Errors: TypeError for another model; ValueError for leaves that the model's wrapper cannot have.
+    Errors: TypeError for other models; ValueError for leaves that the model's wrapper does not support.
     """
     leaves = list(leaves)
     if not leaves or min(leaves) < 1:
@@ -97,7 +97,8 @@ class _Leaves:
 
 
 class _Buckets:
-    """The sums of each parameter. DistributedDataParallel rearranges its buckets after the first backward pass."""
+    """Sums per parameter, because DistributedDataParallel rearranges its buckets after the first backward
+    pass."""
 
     def __init__(self, group, leaves):
         self.group, self.leaves = group, _Leaves(leaves, group.rank())
@@ -129,7 +130,7 @@ def _reduce_bucket(state, bucket):
 
 
 def _joined(sums):
-    """One sum of the elements of several, which have the same leaves."""
+    """Joins several sums with the same leaves into one sum."""
     whole = TreeSum(sums[0]._leaves, sums[0]._first)
     whole._next = sums[0]._next
     for place, (first, end, _) in enumerate(sums[0]._nodes):
@@ -138,7 +139,7 @@ def _joined(sums):
 
 
 class _ShardedGradients:
-    """The gradients that one module of FSDP2 reduces together: torch.distributed.fsdp's ReduceScatter."""
+    """torch.distributed.fsdp's ReduceScatter, for the gradients that one FSDP2 module reduces together."""
 
     def __init__(self, leaves):
         self._leaves, self._total = leaves, None
@@ -150,7 +151,7 @@ class _ShardedGradients:
         self._add(_Leaves(self._leaves, group.rank()), input_tensor, output_tensor, group)
 
     def on_one_rank(self, gradient):
-        """FSDP2 reduces nothing on one rank, and calls this hook."""
+        """Hook that FSDP2 calls on one rank instead of a reduction."""
         if len(self._leaves) == 1:
             self._add(_Leaves(self._leaves, 0), gradient, gradient, None)
 

@@ -8,30 +8,30 @@ from unisono.torch.experts import _connect
 
 __all__ = ["TokenSwitchUnisono"]
 
-LAYOUTS = {"flat": "rank_major", "expert_major": "expert_major"}  # and what the exchange calls them
+LAYOUTS = {"flat": "rank_major", "expert_major": "expert_major"}  # TokenSwitch's name: the exchange's name
 
 
 class _Handle:
-    """One routing: `rows` of this rank, and the most of any rank."""
+    """A routing, with the number of rows of this rank and the greatest number of any rank."""
 
     def __init__(self, exchange, made, layout, most_rows):
         self.exchange, self.made, self.layout, self.most_rows = exchange, made, layout, most_rows
 
 
 class TokenSwitchUnisono(_token_switch.TokenSwitch):
-    """Routes tokens to the experts of other ranks; experts are dealt to the ranks in equal blocks.
+    """Routes tokens to experts on other ranks. Experts are assigned to ranks in equal blocks.
 
         switch = TokenSwitchUnisono(group, num_experts, max_dispatch, max_recv, max_token_bytes)
         routing = switch.create_routing(topk_idx, layout="flat")     # -1: no expert
         rows, weights, experts = switch.dispatch(routing, tokens, topk_weights, max_recv)
         sums = switch.combine(routing, outputs)
 
-    flat: a row for each token that has an expert here. weights[row, k] and experts[row, k] (numbers
-    among this rank's, -1: none here) are those of its places. expert_major: a row for each token and
-    expert, by expert; weights[row]. combine() adds up the rows of a token: weights are the caller's
-    to apply. Rows beyond those that came are zero. All ranks of the group make each call, tokens are on
-    the CPU. ValueError, with the number and on all ranks, before anything is sent: more tokens or rows
-    than the limits allow.
+    flat: one row per token with an expert on this rank, with weights[row, k] and experts[row, k] (local
+    numbers, -1: not on this rank). expert_major: one row per token and expert, ordered by expert, with
+    weights[row]. combine() adds the rows of a token; the caller must apply the weights. Rows after the
+    received rows are zero. All calls are collective over the group, and tokens are on the CPU. If there are
+    more tokens or rows than the limits allow, raises ValueError with the number on all ranks, before anything
+    is sent.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class TokenSwitchUnisono(_token_switch.TokenSwitch):
         self._max_dispatch = max_dispatch_tokens_per_rank
         self._max_recv_tokens_per_rank = max_recv_tokens_per_rank
         self._max_token_bytes = max_token_bytes
-        self._exchanges = {}  # by layout and k
+        self._exchanges = {}  # by (layout, k)
 
     def create_routing(self, topk_idx, per_expert_token_counts=None, *, layout="flat"):
         """Returns the routing of topk_idx[tokens, k]; -1: no expert. Collective."""
@@ -101,7 +101,7 @@ class TokenSwitchUnisono(_token_switch.TokenSwitch):
             out_topk_weights[:count] = factors * (local >= 0)
 
     def _put_by_expert(self, made, factors, out_topk_weights, out_topk_idx):
-        """PyTorch 2.14 has no outputs for this layout: it hands on [rows, k], of which one place is used."""
+        """PyTorch 2.14 has no outputs for this layout: it passes [rows, k], of which one column is used."""
         count = made.rows
         if out_topk_weights is not None:
             flat = out_topk_weights.dim() == 1
@@ -138,7 +138,7 @@ class TokenSwitchUnisono(_token_switch.TokenSwitch):
             )
 
     def _fits(self, call, handle, tensor):
-        """By the most rows of any rank, so that all ranks refuse together."""
+        """Checks the length for the greatest number of rows of any rank, so that all ranks raise together."""
         if len(tensor) < handle.most_rows:
             raise ValueError(
                 f"TokenSwitchUnisono: {call} with room for {len(tensor)} rows, and a rank has {handle.most_rows}; "

@@ -1,11 +1,11 @@
-"""The process group of torchft (0.2) over unisono, in place of torchft's ProcessGroupGloo:
+"""torchft's process group (0.2) over unisono, instead of torchft's ProcessGroupGloo:
 
     from unisono.torch.torchft import ProcessGroupUnisono
 
     manager = torchft.Manager(pg=ProcessGroupUnisono(timeout=timedelta(seconds=30)), ...)
 
-The manager makes a new group for each quorum. Survivors of a death get the error in milliseconds, so
-the manager can ask for the next quorum at once. Importing this module needs torchft.
+The manager creates a new group for each quorum. If a rank dies, the other ranks get the error within
+milliseconds, so the manager can request the next quorum at once. Importing this module needs torchft.
 """
 
 import torch
@@ -18,7 +18,7 @@ __all__ = ["ProcessGroupUnisono"]
 
 
 class ProcessGroupUnisono(ProcessGroupWrapper):
-    """timeout: the limit of each operation, and for all ranks of a quorum to join."""
+    """timeout: limit of each operation, and of the wait for all ranks of a quorum."""
 
     def _create_pg(self, store, rank, world_size):
         group = dist.ProcessGroup(store, rank, world_size)

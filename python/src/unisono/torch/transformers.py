@@ -1,4 +1,4 @@
-"""Expert parallelism of Hugging Face transformers (5.23, 5.24) by dispatch and combine.
+"""Expert parallelism for Hugging Face transformers (5.23, 5.24) by dispatch and combine.
 
     import unisono.torch.transformers  # registers it
     from transformers.distributed import DistributedConfig
@@ -6,10 +6,10 @@
     config = DistributedConfig(tp_size=2, ep_size=2, ep_implementation="unisono")
     model = AutoModelForCausalLM.from_pretrained(name, distributed_config=config)
 
-On the CPU, transformers' own way is to let every rank compute its experts for the whole batch and to
-sum outputs of the whole batch by all_reduce. Here a rank computes the rows of the tokens that chose
-its experts, and only these rows travel: to the rank that sums the token, from where all get the sum.
-Ranks of an expert group may be on several hosts: they meet over the group.
+On the CPU, transformers lets every rank compute its experts for the whole batch, and sums the outputs of the
+whole batch by all_reduce. Here a rank computes only the rows of the tokens that chose its experts. Only these
+rows are sent: to the rank that sums the token, which sends the sum to all ranks. Ranks of an expert group may
+be on several hosts; they meet over the group.
 """
 
 import weakref
@@ -24,11 +24,12 @@ from unisono.torch.experts import MoEDispatcher, _connect
 
 __all__ = ["DispatchEP"]
 
-_made = weakref.WeakKeyDictionary()  # by process group: its communicator, and what was made with it
+_made = weakref.WeakKeyDictionary()  # by process group: its communicator, and objects created with it
 
 
 def _of_group(group, key, make):
-    """make(communicator), once for each group and key: layers follow each other, and share it."""
+    """Returns make(communicator), created once per group and key: layers run one after the other and share
+    it."""
     known = _made.setdefault(group, {})
     if "comm" not in known:
         known["comm"] = _connect(group)
@@ -38,7 +39,7 @@ def _of_group(group, key, make):
 
 
 class DispatchEP(EPImplementation):
-    """`rows_sent`: rows of hidden size that this rank has sent to other ranks so far."""
+    """`rows_sent`: number of rows of hidden size that this rank has sent to other ranks."""
 
     def __init__(self, experts, ep_mesh, tp_mesh):
         super().__init__(experts, ep_mesh, tp_mesh)
@@ -53,7 +54,7 @@ class DispatchEP(EPImplementation):
         return self._exchange(hidden_states, top_k_index, top_k_weights)
 
     def _combine_shared(self, hidden_states, top_k_index, top_k_weights):
-        """All ranks hold all tokens, so nothing is dispatched: each of them sums its share of them."""
+        """Without a dispatch, because all ranks hold all tokens; each rank sums its share of the tokens."""
         tokens, hidden = hidden_states.shape
         share = -(-tokens // self.ranks)
         mine = slice(min(tokens, self.rank * share), min(tokens, (self.rank + 1) * share))
@@ -61,7 +62,7 @@ class DispatchEP(EPImplementation):
         exchange = self._exchange_of(chosen.shape[1])
         routing = exchange.route(chosen)
         source, token, _ = torch.from_numpy(routing.sources.copy()).T
-        here = source * share + token  # the number in the batch of each row's token
+        here = source * share + token  # each row's token number in the batch
         first = self.rank * self.num_local_experts
         local = top_k_index[here] - first
         elsewhere = (local < 0) | (local >= self.num_local_experts)
@@ -102,7 +103,7 @@ class DispatchEP(EPImplementation):
         outputs = self._compute(rows, local[:, None], rows.new_ones((len(local), 1)))
         sums = dispatcher.combine(outputs, routing, weights.contiguous())
         source = torch.from_numpy(routing.sources.copy())[:, 0]
-        # A token goes to each of its ranks once, and a row for each of its experts comes back from there.
+        # A token is sent once to each of its ranks, which send back one row per expert.
         there = torch.zeros((len(chosen), self.ranks + 1), dtype=torch.bool)
         there.scatter_(1, torch.where(chosen < 0, self.ranks, chosen // self.num_local_experts).long(), True)
         there[:, [self.rank, self.ranks]] = False
@@ -124,7 +125,8 @@ class DispatchEP(EPImplementation):
     def _compute(self, rows, local, weights):
         if len(rows) > 0:
             return self.experts_forward(rows, local, weights)
-        # Without rows, too, the parameters get a gradient, and the exchange its backward pass.
+        # Even without rows, the parameters need a gradient and the exchange needs its backward
+        # pass.
         one = rows.sum(dim=0, keepdim=True)
         return self.experts_forward(one, local.new_zeros((1, local.shape[1])), one.new_ones((1, local.shape[1])))[:0]
 

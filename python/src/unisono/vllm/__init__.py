@@ -2,21 +2,21 @@
 
     python -m unisono.vllm serve MODEL --tensor-parallel-size 2
 
-Installing the package makes the plug-in known to vLLM (entry point ``vllm.general_plugins``), and
-naming it in VLLM_PLUGINS switches it on, as that command does. docs/guides/vllm.md is the guide.
+Installing the package registers the plug-in with vLLM (entry point ``vllm.general_plugins``); naming it in
+VLLM_PLUGINS enables it, as that command does. The guide is docs/guides/vllm.md.
 """
 
 import os
 
 __all__ = ["register"]
 
-LOGGER = "vllm.unisono"  # vLLM shows the messages below its own name only
+LOGGER = "vllm.unisono"  # vLLM shows only messages of loggers below its own name
 
 
 def register():
     """Called by vLLM in each of its processes. May be called again."""
     if "unisono" not in os.environ.get("VLLM_PLUGINS", "").split(","):
-        return  # vLLM loads every installed plug-in unless the variable is set: this one must be asked for
+        return  # without the variable vLLM loads every plug-in, but this one must be requested
     from vllm.logger import init_logger
     from vllm.platforms import current_platform
 

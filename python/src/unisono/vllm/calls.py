@@ -1,15 +1,14 @@
-"""The calls that vLLM makes on a group of ranks, over a unisono.Communicator. Needs no vLLM.
+"""vLLM's calls on a group of ranks, over a unisono.Communicator. Does not need vLLM.
 
-Names, shapes and ranks are those of vLLM's DeviceCommunicatorBase: ranks count within the group, and
-`dim` may be negative. Tensors are in CPU memory. Errors are unisono.Error, with the same sentence on
-all ranks.
+Names, shapes and ranks are those of vLLM's DeviceCommunicatorBase: ranks are numbered within the group, and
+`dim` may be negative. Tensors are in CPU memory. Errors are unisono.Error, with the same text on all ranks.
 """
 
 import pickle
 
 import torch
 
-# numpy has no type for these: the same bits as integers, and the name by which unisono sums them.
+# numpy has no such types: (integer type with the same bits, unisono's name for the type).
 _AS_INTEGERS = {
     torch.bfloat16: (torch.int16, "bfloat16"),
     torch.float8_e4m3fn: (torch.uint8, "float8_e4m3fn"),
@@ -19,7 +18,8 @@ _TENSOR_DICTS, _BATCHES = 1, 2  # tags; other messages have tag 0
 
 
 def _buffer(tensor):
-    """Returns (buffer, dtype) of a contiguous tensor: numpy's view is four times as fast as DLPack."""
+    """Returns (buffer, dtype) of a contiguous tensor. Uses numpy's view, which is four times as fast as
+    DLPack."""
     view, name = _AS_INTEGERS.get(tensor.dtype, (None, None))
     tensor = tensor.detach()
     return (tensor.numpy(), None) if view is None else (tensor.view(view).numpy(), name)
@@ -47,7 +47,7 @@ class GroupCalls:
         return input_
 
     def all_gather(self, input_, dim=-1):
-        """Returns the inputs of all ranks, one after the other along dim."""
+        """Returns the inputs of all ranks, concatenated along dim."""
         self.label("all_gather")
         dim = self._dimension(input_, dim)
         part = input_.contiguous()
@@ -58,7 +58,7 @@ class GroupCalls:
         return parts.movedim(0, dim).reshape(shape)
 
     def all_gatherv(self, input_, dim=0, sizes=None):
-        """Returns the rows of all ranks; sizes: the rows of each, or None if all have the same number.
+        """Returns the rows of all ranks. sizes: number of rows of each rank, or None if all are equal.
 
         input_ may be a list of tensors with the same sizes; then the result is a list.
         """
@@ -83,7 +83,7 @@ class GroupCalls:
         return self.reduce_scatterv(input_, dim)
 
     def reduce_scatterv(self, input_, dim=-1, sizes=None):
-        """As reduce_scatter(), with sizes[r] for rank r; None: all the same."""
+        """Like reduce_scatter(), with sizes[r] rows for rank r; None: equal sizes."""
         dim = self._dimension(input_, dim)
         rows = input_.movedim(dim, 0)
         sizes = self._shares("reduce_scatterv", len(rows), sizes)
@@ -91,7 +91,7 @@ class GroupCalls:
         return self._reduce_rows(rows, out, sizes).movedim(0, dim).contiguous()
 
     def reduce_scatterv_into_output(self, input_, output, dim=-1, sizes=None):
-        """As reduce_scatterv(), into output, which is returned."""
+        """Like reduce_scatterv(), but writes to output and returns it."""
         dim = self._dimension(input_, dim)
         rows = input_.movedim(dim, 0)
         sizes = self._shares("reduce_scatterv", len(rows), sizes)
@@ -101,7 +101,7 @@ class GroupCalls:
         return output
 
     def gather(self, input_, dst=0, dim=-1):
-        """Returns on rank dst what all_gather() returns, and None on the others."""
+        """Returns the result of all_gather() on rank dst, and None on other ranks."""
         self.label("gather")
         dim = self._dimension(input_, dim)
         part = input_.contiguous()
@@ -113,26 +113,26 @@ class GroupCalls:
         return torch.cat(list(parts), dim=dim)
 
     def broadcast(self, tensor, src=0):
-        """Copies the tensor of rank src into that of all ranks, and returns it."""
+        """Copies the tensor of rank src to the tensor of all ranks, and returns it."""
         self.label("broadcast")
         whole = tensor.contiguous()
         self.comm.broadcast(_bytes(whole), root=src)
         return tensor if whole is tensor else tensor.copy_(whole)
 
     def send(self, tensor, dst=None):
-        """dst: None for the next rank."""
+        """Sends a tensor. dst: None for the next rank."""
         self.label("send")
         self.comm.send(_bytes(tensor.contiguous()), self._peer(dst, 1))
 
     def recv(self, size, dtype, src=None):
-        """src: None for the previous rank."""
+        """Receives a tensor. src: None for the previous rank."""
         self.label("recv")
         tensor = torch.empty(size, dtype=dtype)
         self.comm.recv(_bytes(tensor), self._peer(src, -1))
         return tensor
 
     def send_tensor_dict(self, tensor_dict, dst):
-        """Values that are no tensors are pickled."""
+        """Sends a dict of tensors and other values, which are pickled."""
         self.label("send_tensor_dict")
         tensors, others = [], []
         for key, value in tensor_dict.items():
@@ -155,7 +155,7 @@ class GroupCalls:
         head = bytearray(int(length))
         self.comm.recv(head, src, _TENSOR_DICTS)
         result, pending = {}, []
-        for key, is_tensor, value in pickle.loads(head):  # from a rank that has proved the job's secret
+        for key, is_tensor, value in pickle.loads(head):  # the sender has authenticated with the job's secret
             if is_tensor:
                 dtype, shape = value
                 value = torch.empty(shape, dtype=dtype)
@@ -167,7 +167,7 @@ class GroupCalls:
         return result
 
     def batch_isend_irecv(self, p2p_ops):
-        """Makes all sends and receives of torch.distributed.P2POp at once, and waits for them."""
+        """Starts all sends and receives of torch.distributed.P2POp together, and waits for them."""
         self.label("batch_isend_irecv")
         pending, copies = [], []
         for op in p2p_ops:
@@ -213,5 +213,5 @@ class GroupCalls:
 
 
 def _tensor(data, like):
-    """The tensor of the buffer that _buffer() made of a copy of `like`."""
+    """Returns the tensor of a buffer that _buffer() created from a copy of `like`."""
     return torch.from_numpy(data).view(like.dtype).view(like.shape)

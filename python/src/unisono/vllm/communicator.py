@@ -1,4 +1,4 @@
-"""vLLM's communicator and all-to-all manager over unisono: classes that vLLM makes by name."""
+"""vLLM's communicator and all-to-all manager over unisono, classes that vLLM instantiates by name."""
 
 import functools
 import inspect
@@ -18,11 +18,12 @@ from unisono.vllm.experts import ExpertCalls
 logger = init_logger(LOGGER)
 
 
-_worlds = weakref.WeakKeyDictionary()  # by process group; destroy() does not end them: they end with the process
+_worlds = weakref.WeakKeyDictionary()  # by process group; worlds end with the process, not with destroy()
 
 
 def _world():
-    """The communicator of all processes of the engine. Collective: vLLM makes groups on all ranks together."""
+    """Returns the communicator of all engine processes. Collective: vLLM creates groups on all ranks
+    together."""
     from unisono.torch.experts import _connect
 
     group = dist.group.WORLD
@@ -33,7 +34,7 @@ def _world():
 
 
 class UnisonoCommunicator(GroupCalls, DeviceCommunicatorBase):
-    """The calls of a group; those that it does not define are vLLM's own, over torch.distributed."""
+    """The calls of a group. vLLM itself runs calls that are not defined here, over torch.distributed."""
 
     supports_tensor_dict = True  # send_tensor_dict() and recv_tensor_dict() are used between pipeline stages
 
@@ -53,7 +54,7 @@ class UnisonoCommunicator(GroupCalls, DeviceCommunicatorBase):
         self.comm.label(f"{where} {self.unique_name.partition(':')[0]} {purpose}".strip()[-103:])
 
     def _number(self):
-        """How many calls this step of the model has made before."""
+        """Returns the number of earlier calls in this step of the model."""
         step = get_forward_context()
         if self._step() is step:
             self._calls += 1
@@ -91,7 +92,7 @@ class UnisonoCommunicator(GroupCalls, DeviceCommunicatorBase):
         return self.all2all_manager.combine(hidden_states, is_sequence_parallel)
 
     def allocate_combine_input(self, shape, dtype, device, is_sequence_parallel=False):
-        return None  # the exchange reads rows wherever they are
+        return None  # the exchange can read rows anywhere
 
     def combine_into_output(self, hidden_states, output, is_sequence_parallel=False):
         return self.all2all_manager.combine_into_output(hidden_states, output, is_sequence_parallel)
@@ -104,10 +105,10 @@ class UnisonoCommunicator(GroupCalls, DeviceCommunicatorBase):
 
 
 class UnisonoAll2AllManager(AgRsAll2AllManager):
-    """Moves tokens to the ranks of their experts, and one sum per rank back.
+    """Sends tokens to the ranks of their experts, and one sum per rank back.
 
-    Without expert parallelism, and for kernels that choose the experts themselves, every rank needs
-    every token: then rows are gathered and summed as in vLLM's own manager, over unisono.
+    Without expert parallelism, and for kernels that choose the experts themselves, every rank needs every
+    token. In these cases, rows are gathered and summed over unisono as in vLLM's own manager.
     """
 
     def __init__(self, communicator):
@@ -151,14 +152,15 @@ class UnisonoAll2AllManager(AgRsAll2AllManager):
 
 
 def falls_back(cls):
-    """Returns the calls of vLLM's base class that a newer vLLM has added, and `cls` takes as they are."""
+    """Returns methods that a newer vLLM has added to its base class and that `cls` inherits unchanged."""
     return sorted(
         name for name, function in inspect.getmembers(DeviceCommunicatorBase, inspect.isfunction)
         if getattr(cls, name) is function and name not in KEPT
     )  # fmt: skip
 
 
-# vLLM's own are right: there is no memory to give back, and none that a device must know.
+# vLLM's implementations are right: there is no memory to release, and none to register with a
+# device.
 KEPT = {
     "__init__", "checkpoint_prepare", "checkpoint_restore", "get_symmetric_memory_buffer", "resume", "suspend",
 }  # fmt: skip

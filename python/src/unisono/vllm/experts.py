@@ -1,7 +1,7 @@
-"""vLLM's dispatch and combine of tokens over unisono's expert exchange. Needs no vLLM.
+"""vLLM's dispatch and combine of tokens over unisono's expert exchange. Does not need vLLM.
 
-A token travels once to each rank that has an expert of it, and one sum per rank travels back. vLLM's
-own way, all_gather and reduce_scatter, sends every token to every rank.
+A token is sent once to each rank that has one of its experts, and each such rank returns one sum. vLLM's own
+method, all_gather and reduce_scatter, sends every token to every rank.
 """
 
 import torch
@@ -12,23 +12,24 @@ from unisono.expert import ExpertExchange
 class ExpertCalls:
     """dispatch() and combine() on one group; calls alternate.
 
-    comm: the group's communicator, of ranks that hold different tokens.
-    `rows_sent`: set to 0, it counts the rows of hidden size that this rank sends to other ranks from then on.
+    comm: the group's communicator, whose ranks hold different tokens. `rows_sent`: if set to 0, counts the
+    rows of hidden size that this rank sends to other ranks.
     """
 
     def __init__(self, comm):
         self.comm = comm
         self.rows_sent = None
-        self._exchanges = {}  # by the experts of all ranks and k
-        self._places = {}  # by the layer's map: the map, which must live as long, and the experts of all ranks
+        self._exchanges = {}  # by (experts of all ranks, k)
+        self._places = {}  # by id of the layer's map: the map, which must stay alive, and the experts of all ranks
         self._current = None
 
     def dispatch(self, hidden_states, topk_weights, topk_ids, extra_tensors=(), *, experts_here):
-        """Returns (rows, weights, ids, extras) of the tokens that chose experts of this rank. Collective.
+        """Returns (rows, weights, ids, extras) of the tokens that chose experts on this rank. Collective.
 
-        Shapes: hidden_states[tokens, hidden], topk_weights and topk_ids[tokens, k], extra_tensors[tokens, ...];
-        results have as many rows as arrived, maybe none. ids are global, and -1 for experts of other ranks.
-        experts_here: a tensor that maps global to local numbers, -1 for experts of other ranks.
+        Shapes: hidden_states[tokens, hidden], topk_weights and topk_ids[tokens, k], extra_tensors[tokens,
+        ...]. Results have one row per received token, possibly none. ids are global, or -1 for experts of
+        other ranks. experts_here: a tensor that maps global to local numbers, or to -1 for experts of other
+        ranks.
         """
         places = self._experts_of_rank(experts_here)
         exchange = self._exchange(places, topk_ids.shape[1])
@@ -58,7 +59,7 @@ class ExpertCalls:
         self._exchanges.clear()
 
     def _experts_of_rank(self, expert_map):
-        """The experts of each rank. Collective at the first call of each layer, on all ranks together."""
+        """Returns the experts of each rank. The first call for each layer is collective."""
         if id(expert_map) not in self._places:
             mine = expert_map.cpu() >= 0
             all_ranks = torch.empty((self.comm.size, len(mine)), dtype=torch.uint8)
@@ -86,10 +87,10 @@ class ExpertCalls:
 
 
 def with_expert_map(compute, output, hidden_states, topk_weights, topk_ids, expert_map, scale=None):
-    """Runs a kernel that knows only this rank's experts on the choices that are among them.
+    """Runs a kernel that knows only this rank's experts, on the choices of these experts.
 
-    compute(output, rows, weights, ids, scale): the kernel, for one choice per row, with local ids.
-    Writes to output[tokens, hidden] the sum over the choices, added in f32, and zeros where there is none.
+    compute(output, rows, weights, ids, scale): the kernel, for one choice per row, with local ids. Writes the
+    sum over the choices, added in f32, to output[tokens, hidden], and zeros for tokens without a choice.
     """
     local = torch.where(topk_ids < 0, -1, expert_map[topk_ids.long().clamp(min=0)])
     token, place = (local >= 0).nonzero(as_tuple=True)

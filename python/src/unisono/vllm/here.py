@@ -1,4 +1,4 @@
-"""Where in the model this process is: what vLLM's calls do not say, and labels and experts need."""
+"""Tracks the model's current layer, which vLLM's calls do not pass but labels and experts need."""
 
 import contextlib
 import weakref
@@ -10,7 +10,7 @@ _expert_map = None
 
 
 def group_number(name):
-    """Returns a number for the group, the same on all its ranks: they make their groups in the same order."""
+    """Returns a number for the group, equal on all its ranks because they create groups in the same order."""
     return _numbers.setdefault(name, len(_numbers))
 
 
@@ -27,13 +27,13 @@ def group(name):
 
 
 def layer_name():
-    """Returns "layers.3.mlp.down_proj"; empty outside of a known layer."""
+    """Returns text such as "layers.3.mlp.down_proj", or "" outside a known layer."""
     return _layer
 
 
 @contextlib.contextmanager
 def layer(name):
-    """The calls inside are of this layer."""
+    """Marks calls inside as belonging to this layer."""
     global _layer
     before, _layer = _layer, name.removeprefix("model.")
     try:
@@ -44,7 +44,7 @@ def layer(name):
 
 @contextlib.contextmanager
 def experts(expert_map):
-    """The dispatch inside is of a layer with this map from global to local numbers; None: no parallel experts."""
+    """Sets the map from global to local expert numbers for the dispatch inside; None: no parallel experts."""
     global _expert_map
     before, _expert_map = _expert_map, expert_map
     try:

@@ -1,4 +1,4 @@
-"""The places of vLLM that the plug-in changes; all of them, and only in this process."""
+"""All changes that the plug-in makes to vLLM, only in this process."""
 
 import dis
 import functools
@@ -46,7 +46,7 @@ def _once(owner, name, wrap):
 
 
 def _name_layers():
-    """Labels of calls by the layer, where Python runs for each layer."""
+    """Labels calls with their layer, if Python code runs for each layer."""
     from vllm.model_executor.layers.fused_moe.runner.moe_runner import MoERunner
     from vllm.model_executor.layers.linear import ColumnParallelLinear, RowParallelLinear
     from vllm.model_executor.layers.logits_processor import LogitsProcessor
@@ -72,7 +72,7 @@ def _name_layers():
 
 
 def _tell_experts():
-    """The manager learns which experts are where: vLLM's call of dispatch does not say."""
+    """Passes the placement of experts to the manager, because vLLM's dispatch call does not."""
     from vllm.model_executor.layers.fused_moe.prepare_finalize import naive_dp_ep
 
     def wrap(original):
@@ -88,7 +88,7 @@ def _tell_experts():
 
 
 def _respect_expert_maps():
-    """CPU kernels index their weights by global numbers of experts: give them local ones, of their own experts."""
+    """Gives CPU kernels local expert numbers, because they index this rank's weights by global numbers."""
     from vllm.model_executor.layers.fused_moe.experts import cpu_moe
 
     def wrap(original):
@@ -123,14 +123,15 @@ def _respect_expert_maps():
 
 
 def _ignores(function, parameter):
-    """Whether a function has a parameter of that name, and never reads it."""
+    """Returns True if a function has a parameter of this name and never reads it."""
     return parameter in inspect.signature(function).parameters and not any(
         one.argval == parameter for one in dis.get_instructions(function) if one.opname.startswith("LOAD_")
     )
 
 
 def _hide_experts():
-    """The number of rows that arrive is known at run time only: compiled graphs call these layers as a whole."""
+    """Makes compiled graphs call these layers as a whole, because the number of received rows varies at run
+    time."""
     from vllm.model_executor.layers.fused_moe.runner.moe_runner import MoERunner
 
     def wrap(original):
@@ -146,10 +147,10 @@ def _hide_experts():
 
 
 def _name_lost_ranks():
-    """The engine names a rank that died: at once, and in its last error.
+    """Makes the engine name a rank that died, at once and in its last error.
 
-    Ranks that wait for the dead one name it too, but between two steps none waits. vLLM's own last error is
-    "Executor failed.", "cancelled" or that of a rank, whichever of its threads is first.
+    Ranks that wait for the dead rank name it too, but between two steps no rank waits. vLLM's own last error
+    is "Executor failed.", "cancelled" or a rank's error, depending on the order of its threads.
     """
     from vllm.v1.engine import core
     from vllm.v1.executor.multiproc_executor import MultiprocExecutor
@@ -181,7 +182,8 @@ def _name_lost_ranks():
 
 
 def lost_rank(workers):
-    """Returns the sentence about the worker process that died; None if each runs, ended well or was asked to end."""
+    """Returns a text about the worker process that died, or None if all run, ended normally or were asked to
+    end."""
     for worker in workers:
         code = worker.proc.exitcode
         if code not in (None, 0, -signal.SIGTERM):
@@ -191,15 +193,16 @@ def lost_rank(workers):
     return None
 
 
-# A queue takes at most this share of the free memory in /dev/shm: the executor has one, and one per rank.
+# A queue takes at most 1/QUEUE_SHARE of the free memory in /dev/shm. The executor has one queue,
+# and one per rank.
 QUEUE_SHARE = 16
 LEAST_CHUNK = 4096
 
 
 def _fit_queues():
-    """The queues between vLLM's processes fit into a small /dev/shm, such as the 64 MiB of a container.
+    """Makes the queues between vLLM's processes fit into a small /dev/shm, such as a container's 64 MiB.
 
-    They ask for 160 MiB, and for 240 more per rank. Messages longer than a chunk go over a socket in any case.
+    By default they need 160 MiB, and 240 MiB more per rank. Messages longer than a chunk always use a socket.
     """
     from vllm.distributed.device_communicators.shm_broadcast import SHM_PATH, ShmRingBuffer
 
@@ -227,7 +230,7 @@ _CHANGES = {
 
 @functools.cache
 def _define_operations():
-    """The calls inside compiled graphs, by the name of their group."""
+    """Registers the calls inside compiled graphs, by the name of their group."""
     library = torch.library.Library("unisono", "FRAGMENT")
     library.define("all_reduce_(Tensor(a!) x, str group) -> ()")
     library.define("all_gather(Tensor x, int dim, int ranks, str group) -> Tensor")
@@ -255,4 +258,4 @@ def _define_operations():
     ):
         library.impl(name, run, "CPU")
         library._register_fake(name, shape)
-    return library  # which must live as long as its operations
+    return library  # must outlive its operations
