@@ -212,22 +212,34 @@ class MatrixReader {
     return names;
   }
 
-  // Returns a sentence about the first two devices whose cell contradicts their NUMA affinities.
+  // Returns sentences about sockets that are guessed, and about the first two devices whose cell
+  // contradicts their NUMA affinities.
   std::string numa_note() const {
+    std::string note;
+    const std::vector<std::string> socket = sockets();
+    for (std::size_t i = 0; i < names_.size() && note.empty(); ++i) {
+      for (std::size_t k = i + 1; k < names_.size() && note.empty(); ++k) {
+        if (cells_[i][k][0] == 'N' && socket[i] != socket[k] &&
+            (numa_of(i).empty() || numa_of(k).empty())) {
+          note = "; assumed: GPUs with unknown NUMA affinities are on sockets of their own";
+        }
+      }
+    }
     for (std::size_t i = 0; i < names_.size(); ++i) {
       for (std::size_t k = i + 1; k < names_.size(); ++k) {
         const std::string& cell = cells_[i][k];
         const bool is_same = numa_of(i) == numa_of(k);
         if (!numa_of(i).empty() && !numa_of(k).empty() &&
             ((is_near(cell) && !is_same) || (cell == "SYS" && is_same))) {
-          return fmt::format(
-              "; {} to {} is {}, but their NUMA affinities are {} and {}: the sockets are as the "
-              "cells say",
-              names_[i], names_[k], cell, numa_of(i), numa_of(k));
+          return note + fmt::format(
+                            "; {} to {} is {}, but their NUMA affinities are {} and {}: the "
+                            "sockets are as the "
+                            "cells say",
+                            names_[i], names_[k], cell, numa_of(i), numa_of(k));
         }
       }
     }
-    return "";
+    return note;
   }
 
   Parsed<Topology> make() {
