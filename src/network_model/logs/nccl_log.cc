@@ -173,7 +173,8 @@ class NcclTests : public LogFormat {
            (is_as_long && words[0].front() >= '0' && words[0].front() <= '9');
   }
 
-  // Detects other output with a row at its end: "host-1:7231 NCCL WARN slow 1048576 262144 float sum ..."
+  // Detects other output with a row at its end: "host-1:7231 NCCL WARN slow 1048576 262144 float
+  // sum ..."
   bool has_row_behind(const std::vector<std::string_view>& words) const {
     if (words.size() < columns_.count || columns_.type == kNoPlace) {
       return false;
