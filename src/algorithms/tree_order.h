@@ -4,9 +4,10 @@
 // The ranks form blocks, one for each bit of n, the largest first: 7 ranks are [0, 4), [4, 6) and
 // [6, 7). Inside a block, ranks exchange with partners at distance 1, 2, 4, ... After the step with
 // distance d, the partial sums of chunk c are on the block's ranks r with r mod 2d = c mod 2d. Then
-// the blocks join, the last two first, as tree(0, n) requires. A block sends the chunks of all
-// later blocks to the next block, and receives the partial sums of all other chunks from there. So
-// every rank sends each chunk except its own exactly once, and chunk c ends at rank c.
+// the blocks join, the last two first, as tree(0, n) requires. A block sends its sums of the later
+// blocks' chunks to the ranks of these chunks, and receives the sums of all other chunks from the
+// next block. So every rank sends each chunk except its own exactly once, and chunk c ends at
+// rank c.
 #pragma once
 
 #include <algorithm>
