@@ -144,6 +144,12 @@ const ANSWERS: Record<string, RegExp[]> = {
   ],
   context: [/ring, in order, time →\s+14 squares[^]*ring, zigzag, time →\s+8 squares/],
   together: [/tp=8, dp=2, pp=4, zero=1: 33\.5 s a step[^]*5 TiB[^]*ranked first: [^]*28\.1 s/],
+  scale: [
+    /node 0: 8 GPU, all_reduce/,
+    /16 MiB = 8388608 × 2 B/,
+    /all_reduce, 128 MiB: 744 µs = 1\/45000/,
+    /1\/14: 53\.2 µs, α = 2 µs/,
+  ],
   tensor: [
     /8192 × 8192/,
     /→ –[^]*← all_reduce[^]*→ all_reduce[^]*← –/,

@@ -5,7 +5,7 @@ import { first, gb } from '../../src/article/chapters/models';
 import { moeShape } from '../../src/article/experts';
 import { halfBytes, sizeText } from '../../src/article/messages';
 import { chainUs } from '../../src/model/formulas';
-import { timeText } from '../../src/model/units';
+import { bytesText, timeText } from '../../src/model/units';
 import { bubbleOf } from '../../src/pipeline/picture';
 import type { Played } from '../../src/pipeline/play';
 import type { Pipeline } from '../../src/pipeline/types';
@@ -17,10 +17,13 @@ import { bytesKept, dataPlans } from '../../src/stories/data';
 import { mostSent } from '../../src/stories/exchange';
 import type { Comm } from '../../src/stories/layer';
 import { imbalance, route } from '../../src/stories/moe';
+import { callBytes } from '../../src/stories/scale';
 import { stopAt } from '../../src/stories/stuck_ring';
 import { tensorPlans } from '../../src/stories/tensor';
 import { partsOf, PLANS, rankedFirst } from '../../src/stories/together';
 import { sentBy } from '../../src/stories/ulysses';
+import { costOf } from '../../src/view/collective';
+import { LINKS } from '../../src/view/stories';
 import { contextShape, dataShape, tensorShape, ulyssesShape } from '../../src/view/picture';
 
 export interface Known {
@@ -35,6 +38,8 @@ export interface Known {
 
 const played = ({ pipeline }: Known, name: string) => pipeline(name, 4, 8)!;
 const hottest = (skew: number) => imbalance(route(moeShape(skew)));
+const NVLINK = LINKS[2]!;
+const callUs = () => costOf('all_reduce', 8, callBytes(PLANS[CLASSIC]!), NVLINK).us;
 const ringOf = ({ schedule }: Known) => schedule('all_reduce', 8);
 
 export const ANSWERS: Record<string, ((known: Known) => string)[]> = {
@@ -226,6 +231,13 @@ export const ANSWERS: Record<string, ((known: Known) => string)[]> = {
     },
     () => partsOf(PLANS[CLASSIC]!)[0]!.name,
     () => String(PLANS[CLASSIC]!.layout.tp),
+  ],
+  scale: [
+    () => String(PLANS[CLASSIC]!.wires.find(({ axis }) => axis === 'tp')!.size),
+    () => timeText(callUs()),
+    () => String(Number(((PLANS[CLASSIC]!.stepS * 1e6) / callUs()).toPrecision(2))),
+    ({ schedule }) => bytesText(callBytes(PLANS[CLASSIC]!) / schedule('all_reduce', 8).chunks),
+    ({ schedule }) => percent((schedule('all_reduce', 8).steps * NVLINK.alphaUs) / callUs()),
   ],
   broken: [
     (known) => {

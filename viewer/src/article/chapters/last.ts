@@ -1,5 +1,8 @@
 // Chapters 9 to 12: pipelines, experts, everything together, and what happens when a rank stops.
 import { bytesText, timeText } from '../../model/units';
+import { callBytes } from '../../stories/scale';
+import { costOf } from '../../view/collective';
+import { LINKS } from '../../view/stories';
 import { bubble } from '../../stories/layer';
 import { imbalance, route } from '../../stories/moe';
 import { layoutText, partsOf, PLANS, rankedFirst } from '../../stories/together';
@@ -7,6 +10,7 @@ import { moeShape, THE_TOKEN } from '../experts';
 import type { Chapter } from '../types';
 
 export const percent = (part: number) => `${Math.round(100 * part)} %`;
+const NVLINK = LINKS[2]!;
 const SKEWS = [0, 30, 60, 100];
 export const CLASSIC = PLANS.findIndex(({ asked }) => asked !== '');
 
@@ -342,6 +346,95 @@ export const LAST: Chapter[] = [
       },
     ],
     lab: { tab: 'parallel', story: 'together' },
+  },
+  {
+    id: 'scale',
+    title: ['Powers of ten', '十的次方'],
+    lead: [
+      'From 64 GPUs to a chunk of one message: how often does a step of training contain the smallest thing that you have seen?',
+      '从 64 张 GPU 到一条消息中的一块：训练的一步里，装得下多少个你见过的最小动作？',
+    ],
+    dials: [{ key: 'plan', name: ['Layout', '布局'], choices: [CLASSIC], first: CLASSIC }],
+    facts: ({ plan: at }) => {
+      const plan = PLANS[at!]!;
+      const call = costOf('all_reduce', plan.layout.tp, callBytes(plan), NVLINK).us;
+      return {
+        ...{ step: timeText(plan.stepS * 1e6), call: timeText(call), hop: timeText(call / 14) },
+        ...{ bytes: bytesText(callBytes(plan)), chunk: bytesText(callBytes(plan) / 8) },
+        share: percent((14 * NVLINK.alphaUs) / call),
+        times: Number(((plan.stepS * 1e6) / call).toPrecision(2)),
+        more: timeText((plan.seconds.tensor! * 1e6 * 14) / call),
+      };
+    },
+    beats: [
+      {
+        ...{ figure: 'scale', id: 'cluster' },
+        title: ['The cluster: seconds', '集群：秒'],
+        text: [
+          '8 nodes of 8 GPUs share one step of {step}. The bar below is that step: computing in grey, tensor parallelism in pink.',
+          '8 个节点，每个 8 张 GPU，一起走完 {step} 的一步。下方的条就是这一步：灰色是计算，粉色是张量并行。',
+        ],
+      },
+      {
+        ...{ figure: 'scale', id: 'node' },
+        title: ['A node: under a millisecond', '节点：不到一毫秒'],
+        text: [
+          'A node is one group of tensor parallelism. Its ring runs one all_reduce of {bytes} in {call}; about {times} of them would fill the step.',
+          '一个节点就是一个张量并行组。它的环用 {call} 完成一次 {bytes} 的 all_reduce；约 {times} 次才填满一步。',
+        ],
+      },
+      {
+        ...{ figure: 'scale', id: 'rank' },
+        title: ['A rank: microseconds', 'rank：几十微秒'],
+        text: [
+          'A rank cuts its vector into 8 chunks and passes one on in each of 14 steps: {hop} a step.',
+          '一个 rank 把向量切成 8 块，14 步里每步传出一块：每步 {hop}。',
+        ],
+      },
+      {
+        ...{ figure: 'scale', id: 'chunk' },
+        title: ['A chunk', '一块'],
+        text: [
+          'A chunk of {chunk} arrives and is added: eight stripes, a complete sum. The latency (orange) is {share} of this step.',
+          '一块 {chunk} 到达并相加：八种条纹，一个完整的和。延迟（橙色）占这一步的 {share}。',
+        ],
+      },
+    ],
+    paid: [
+      'One more microsecond in each hop costs {more} in every step of training.',
+      '每一跳多花一微秒，训练的每一步就多花 {more}。',
+    ],
+    questions: [
+      {
+        ask: [
+          'How many GPUs take part in one all_reduce of tensor parallelism?',
+          '一次张量并行的 all_reduce 有几张 GPU 参加？',
+        ],
+        options: ['8', '16', '64'],
+        right: 0,
+      },
+      {
+        ask: ['How long does it take?', '它用时多久？'],
+        options: ['53.2 µs', '744 µs', '33.5 s'],
+        right: 1,
+      },
+      {
+        ask: ['How many of them would fill a step?', '多少次能填满一步？'],
+        options: ['45', '4500', '45000'],
+        right: 2,
+      },
+      {
+        ask: ['How large is a chunk?', '一块多大？'],
+        options: ['2 MiB', '16 MiB', '128 MiB'],
+        right: 1,
+      },
+      {
+        ask: ['How much of a ring’s step is latency?', '环的一步中延迟占多少？'],
+        options: ['4 %', '25 %', '50 %'],
+        right: 0,
+      },
+    ],
+    lab: { tab: 'step' },
   },
   {
     id: 'broken',
