@@ -25,7 +25,7 @@ export const PICTURES: Picture[] = [
     options: { height: 720 },
   },
   { name: 'run', hash: '#run', run: true, options: { height: 1080 } },
-  { name: 'plan', hash: '#plan?set=0.3.2.0.0', options: { height: 900 } },
+  { name: 'plan', hash: '#plan?set=0.3.1.0.0', options: { height: 900 } },
   { name: 'moe', hash: '#moe?moe=4.2.8.2.60.125.2', options: { height: 720 } },
 ];
 

@@ -92,8 +92,10 @@ export function sampleOfProgram(): Record<string, unknown> {
   const what = plan.what_if;
   what.near = [1];
   what.far = [0.25, 1, 4];
+  what.batch = [64, 256, 1024];
   what.rankings = what.rankings.filter(
-    ({ near, far }: { near: number; far: number }) => near === 1 && what.far.includes(far),
+    ({ near, far, batch }: Record<'near' | 'far' | 'batch', number>) =>
+      near === 1 && what.far.includes(far) && what.batch.includes(batch),
   );
   const unshown = [
     ...['low_s', 'high_s', 'flops_per_s_device', 'binding', 'simulated_s', 'utilisation', 'stack'],

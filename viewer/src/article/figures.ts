@@ -3,6 +3,7 @@ import Collective from '../pictures/Collective.svelte';
 import Costs from '../pictures/Costs.svelte';
 import Message from '../pictures/Message.svelte';
 import PipelineFigure from '../pictures/PipelineFigure.svelte';
+import Scale from '../pictures/Scale.svelte';
 import Stairs from '../pictures/Stairs.svelte';
 import Stuck from '../pictures/Stuck.svelte';
 import Token from '../pictures/Token.svelte';
@@ -46,6 +47,10 @@ export const FIGURES: Record<string, Figure> = {
   token: {
     ...{ picture: Token, network: nvlink, height: () => 460 },
     plans: equal('one', 'crowd', 'hot', 'home'),
+  },
+  scale: {
+    ...{ picture: Scale, plans: equal('cluster', 'node', 'rank', 'chunk'), network: nvlink },
+    height: (w) => 190 + Math.min(240, 0.5 * w),
   },
   stuck: {
     ...{ picture: Stuck, plans: equal('runs', 'stops', 'found'), network: ethernet },

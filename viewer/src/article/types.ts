@@ -1,11 +1,7 @@
 // The parts of an article: chapters of beats. A beat is a piece of text and a moment of a picture.
 import type { Component } from 'svelte';
 import type { Network } from '../model/cost';
-import type { Played } from '../pipeline/play';
-import type { Pipeline } from '../pipeline/types';
-import type { Schedule } from '../schedule/types';
 import type { Plan } from '../stories/beat';
-import type { Comm } from '../stories/layer';
 import type { PictureProps, Values } from '../view/picture';
 import type { ViewState } from '../view/url';
 
@@ -38,22 +34,11 @@ export interface ArticleBeat {
   text: Both; // {name} is a fact, [name] a dial
 }
 
-// The answer is computed from what the page draws.
+// tests/unit/answers.ts computes which option is right.
 export interface Question {
   ask: Both;
   options: readonly (string | Both)[];
   right: number;
-  answer: (known: Known) => string; // equals the English text of the right option
-}
-
-export interface Known {
-  schedule: (collective: string, ranks: number) => Schedule;
-  pipeline: (
-    name: string,
-    ranks: number,
-    microbatches: number,
-  ) => { pipeline: Pipeline; played: Played } | undefined;
-  comms: Comm[]; // calls of a layer with experts
 }
 
 export interface Chapter {

@@ -187,6 +187,7 @@ export const PARALLEL_TEXTS = {
   cp_half: ['pale: half of it is masked', '浅色：一半被掩码'],
   cp_work: ['computed so far', '已完成的计算'],
   cp_time: ['time →', '时间 →'],
+  cp_squares: ['{count} squares', '{count} 格'],
   cp_gradients: ['gradients of keys and values', '键和值的梯度'],
   cp_back_key: [
     'dKV: in the colours of the ranks that added their part; grey: of those whose queries come before these keys.',

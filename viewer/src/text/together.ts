@@ -34,6 +34,7 @@ export const TOGETHER_TEXTS = {
     '框：节点；下方的线：网络。一种颜色代表一个并行维度：它所用的线路和 rank 0 所在的组会点亮。条形：所有 rank 的字节，实色为节点内，斜纹为节点间。',
   ],
   to_choice: ['Model and machine', '模型与机器'],
+  to_step: ['{layout}: {time} a step', '{layout}：每步 {time}'],
   to_ranked: ['ranked first', '排名第一'],
   to_source: [
     'From `unisono plan-model {model} --on {machine} --train{explain}`. What context parallelism sends is in its time only.',

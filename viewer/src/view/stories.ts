@@ -113,7 +113,7 @@ const key = (text: string) => text as TextKey;
 function togetherHeight(width: number, chosen: number): number {
   const plan = PLANS[chosen]!;
   const { height } = nodeGrid(plan.devices / plan.perNode, plan.perNode, width);
-  return Math.max(height + 26 + plan.wires.length * 31, partsOf(plan).length * 27 + 10);
+  return Math.max(height + 50 + plan.wires.length * 31, partsOf(plan).length * 27 + 34);
 }
 
 export const STORY_LIST: Story[] = [

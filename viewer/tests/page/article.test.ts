@@ -130,8 +130,8 @@ const ANSWERS: Record<string, RegExp[]> = {
     /n = 16\s+1\.875 D/,
   ],
   data: [
-    /rank 0: 112 GB/,
-    /rank 0: 28 GB/,
+    /data parallel: 112 GB/,
+    /ZeRO 3: 28 GB · each of 4 ranks/,
     /all_reduce: 1 ×/,
     /all_gather \+ reduce_scatter: 1\.5 ×/,
   ],
@@ -142,8 +142,20 @@ const ANSWERS: Record<string, RegExp[]> = {
     /10 copies, mean 6, 1\.7 times as long/,
     /rank 1 adds up its own/,
   ],
-  context: [/ring, in order, time →[^]*ring, zigzag, time →/],
-  tensor: [/8192 × 8192/, /→ –[^]*← all_reduce[^]*→ all_reduce[^]*← –/, /2048 × 8192/],
+  context: [/ring, in order, time →\s+14 squares[^]*ring, zigzag, time →\s+8 squares/],
+  together: [/tp=8, dp=2, pp=4, zero=1: 33\.5 s a step[^]*5 TiB[^]*ranked first: [^]*28\.1 s/],
+  scale: [
+    /node 0: 8 GPU, all_reduce/,
+    /16 MiB = 8388608 × 2 B/,
+    /all_reduce, 128 MiB: 744 µs = 1\/45000/,
+    /1\/14: 53\.2 µs, α = 2 µs/,
+  ],
+  tensor: [
+    /8192 × 8192/,
+    /→ –[^]*← all_reduce[^]*→ all_reduce[^]*← –/,
+    /2048 × 8192/,
+    /→ Forward · ← backward/,
+  ],
 };
 it.each(Object.entries(ANSWERS))('the pictures of %s answer its questions', async (id, answers) => {
   const { page, close } = await open(browser, file, `#article?chapter=${id}`);

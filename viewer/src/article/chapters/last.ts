@@ -1,20 +1,18 @@
 // Chapters 9 to 12: pipelines, experts, everything together, and what happens when a rank stops.
 import { bytesText, timeText } from '../../model/units';
-import { bubbleOf } from '../../pipeline/picture';
-import { verify } from '../../pipeline/verify';
+import { callBytes } from '../../stories/scale';
+import { costOf } from '../../view/collective';
+import { LINKS } from '../../view/stories';
 import { bubble } from '../../stories/layer';
 import { imbalance, route } from '../../stories/moe';
-import { stopAt } from '../../stories/stuck_ring';
 import { layoutText, partsOf, PLANS, rankedFirst } from '../../stories/together';
 import { moeShape, THE_TOKEN } from '../experts';
-import type { Chapter, Known } from '../types';
+import type { Chapter } from '../types';
 
-const percent = (part: number) => `${Math.round(100 * part)} %`;
+export const percent = (part: number) => `${Math.round(100 * part)} %`;
+const NVLINK = LINKS[2]!;
 const SKEWS = [0, 30, 60, 100];
-const CLASSIC = PLANS.findIndex(({ asked }) => asked !== '');
-const played = ({ pipeline }: Known, name: string) => pipeline(name, 4, 8)!;
-const hottest = (skew: number) => imbalance(route(moeShape(skew)));
-const ringOf = ({ schedule }: Known) => schedule('all_reduce', 8);
+export const CLASSIC = PLANS.findIndex(({ asked }) => asked !== '');
 
 export const LAST: Chapter[] = [
   {
@@ -85,13 +83,11 @@ export const LAST: Chapter[] = [
         ],
         options: ['27 %', '50 %', '75 %'],
         right: 0,
-        answer: (known) => percent(bubbleOf(played(known, '1f1b').played)),
       },
       {
         ask: ['And of GPipe?', 'GPipe 呢？'],
         options: ['27 %', '50 %', '75 %'],
         right: 0,
-        answer: (known) => percent(bubbleOf(played(known, 'gpipe').played)),
       },
       {
         ask: [
@@ -100,24 +96,16 @@ export const LAST: Chapter[] = [
         ],
         options: ['1', '4', '8'],
         right: 1,
-        answer: (known) => String(Math.max(...verify(played(known, '1f1b').pipeline).peakBytes)),
       },
       {
         ask: ['And with GPipe?', 'GPipe 呢？'],
         options: ['1', '4', '8'],
         right: 2,
-        answer: (known) => String(Math.max(...verify(played(known, 'gpipe').pipeline).peakBytes)),
       },
       {
         ask: ['Which of these has the smallest bubble?', '哪个气泡最小？'],
         options: ['gpipe', '1f1b', 'zb-h1'],
         right: 2,
-        answer: (known) =>
-          ['gpipe', '1f1b', 'zb-h1'].reduce((best, name) =>
-            bubbleOf(played(known, name).played) < bubbleOf(played(known, best).played) - 1e-9
-              ? name
-              : best,
-          ),
       },
     ],
     lab: { tab: 'pipeline', pipes: ['1f1b', 'zb-h1'], cuts: '' },
@@ -189,7 +177,6 @@ export const LAST: Chapter[] = [
         ask: ['How many copies does a token send?', '一个 token 发出几份副本？'],
         options: ['1', '2', '8'],
         right: 1,
-        answer: () => String(moeShape(30).k),
       },
       {
         ask: [
@@ -198,12 +185,6 @@ export const LAST: Chapter[] = [
         ],
         options: ['1', '2', '4'],
         right: 1,
-        answer: ({ comms }) =>
-          String(
-            comms.filter(
-              ({ collective, pass }) => collective === 'all_to_all' && pass === 'forward',
-            ).length,
-          ),
       },
       {
         ask: [
@@ -212,10 +193,6 @@ export const LAST: Chapter[] = [
         ],
         options: ['6', '12', '48'],
         right: 1,
-        answer: () => {
-          const { ranks } = moeShape(0);
-          return String(ranks * (ranks - 1));
-        },
       },
       {
         ask: [
@@ -227,7 +204,6 @@ export const LAST: Chapter[] = [
           ['skewed', '倾斜'],
         ],
         right: 1,
-        answer: () => (hottest(100) > hottest(0) ? 'skewed' : 'alike'),
       },
       {
         ask: [
@@ -239,10 +215,6 @@ export const LAST: Chapter[] = [
           ['that of its first expert', '第一个专家的 rank'],
         ],
         right: 0,
-        answer: ({ comms }) =>
-          comms.filter(({ where }) => where === 'combine').length === 1
-            ? 'its own'
-            : 'that of its first expert',
       },
     ],
     lab: { tab: 'moe' },
@@ -263,15 +235,16 @@ export const LAST: Chapter[] = [
       const plan = PLANS[at!]!;
       const first = rankedFirst(plan)!;
       const [longest, next] = partsOf(plan);
-      const inside = plan.wires.find(({ axis }) => axis === 'tp')!;
-      const outside = plan.wires.find(({ axis }) => axis === 'dp')!;
+      const sends = (name: string) => {
+        const { inside, between } = plan.wires.find(({ axis }) => axis === name)!;
+        return bytesText(inside + between);
+      };
       return {
         ...{ model: plan.model, devices: plan.devices, nodes: plan.devices / plan.perNode },
         ...{ layout: layoutText(plan), time: timeText(plan.stepS * 1e6) },
         ...{ first: layoutText(first), best: timeText(first.stepS * 1e6) },
         ...{ near: plan.insideGbPerS, far: plan.betweenGbPerS },
-        ...{ tp: bytesText(inside.inside + inside.between) },
-        ...{ dp: bytesText(outside.inside + outside.between) },
+        ...{ tp: sends('tp'), pp: sends('pp'), dp: sends('dp') },
         share: percent(longest!.seconds / plan.stepS),
         second: percent(next!.seconds / plan.stepS),
       };
@@ -291,6 +264,14 @@ export const LAST: Chapter[] = [
         text: [
           'The classic layout is {layout}. Tensor parallelism sends by far the most, {tp} in a round of the pipeline, so its groups of 8 lie inside nodes.',
           '经典布局是 {layout}。张量并行发得最多，流水线一轮就有 {tp}，所以它的 8 个一组放在节点内。',
+        ],
+      },
+      {
+        ...{ figure: 'together', id: 'wire2' },
+        title: ['The others outside', '其余的走节点间'],
+        text: [
+          'Pipeline and data parallelism send {pp} and {dp} (striped) over the slower wires between nodes: little enough.',
+          '流水线并行和数据并行只发 {pp} 和 {dp}（斜纹），走较慢的节点间线路也无妨。',
         ],
       },
       {
@@ -330,10 +311,6 @@ export const LAST: Chapter[] = [
         ],
         options: ['tp', 'pp', 'dp'],
         right: 0,
-        answer: () =>
-          PLANS[CLASSIC]!.wires.reduce((a, b) =>
-            b.inside + b.between > a.inside + a.between ? b : a,
-          ).axis,
       },
       {
         ask: ['Over which wires does it go?', '它走哪些线？'],
@@ -342,10 +319,6 @@ export const LAST: Chapter[] = [
           ['between nodes', '节点间'],
         ],
         right: 0,
-        answer: () => {
-          const { inside, between } = PLANS[CLASSIC]!.wires.find(({ axis }) => axis === 'tp')!;
-          return inside > between ? 'inside nodes' : 'between nodes';
-        },
       },
       {
         ask: [
@@ -357,16 +330,11 @@ export const LAST: Chapter[] = [
           ['ranked first', '排名第一的'],
         ],
         right: 1,
-        answer: () => {
-          const classic = PLANS[CLASSIC]!;
-          return rankedFirst(classic)!.stepS < classic.stepS ? 'ranked first' : 'classic';
-        },
       },
       {
         ask: ['What takes most of a step in the classic layout?', '经典布局一步中什么最耗时？'],
         options: ['matrix_products', 'tensor', 'bubble'],
         right: 0,
-        answer: () => partsOf(PLANS[CLASSIC]!)[0]!.name,
       },
       {
         ask: [
@@ -375,10 +343,98 @@ export const LAST: Chapter[] = [
         ],
         options: ['2', '4', '8'],
         right: 2,
-        answer: () => String(PLANS[CLASSIC]!.layout.tp),
       },
     ],
     lab: { tab: 'parallel', story: 'together' },
+  },
+  {
+    id: 'scale',
+    title: ['Powers of ten', '十的次方'],
+    lead: [
+      'From 64 GPUs to a chunk of one message: how often does a step of training contain the smallest thing that you have seen?',
+      '从 64 张 GPU 到一条消息中的一块：训练的一步里，装得下多少个你见过的最小动作？',
+    ],
+    dials: [{ key: 'plan', name: ['Layout', '布局'], choices: [CLASSIC], first: CLASSIC }],
+    facts: ({ plan: at }) => {
+      const plan = PLANS[at!]!;
+      const call = costOf('all_reduce', plan.layout.tp, callBytes(plan), NVLINK).us;
+      return {
+        ...{ step: timeText(plan.stepS * 1e6), call: timeText(call), hop: timeText(call / 14) },
+        ...{ bytes: bytesText(callBytes(plan)), chunk: bytesText(callBytes(plan) / 8) },
+        share: percent((14 * NVLINK.alphaUs) / call),
+        times: Number(((plan.stepS * 1e6) / call).toPrecision(2)),
+        more: timeText((plan.seconds.tensor! * 1e6 * 14) / call),
+      };
+    },
+    beats: [
+      {
+        ...{ figure: 'scale', id: 'cluster' },
+        title: ['The cluster: seconds', '集群：秒'],
+        text: [
+          '8 nodes of 8 GPUs share one step of {step}. The bar below is that step: computing in grey, tensor parallelism in pink.',
+          '8 个节点，每个 8 张 GPU，一起走完 {step} 的一步。下方的条就是这一步：灰色是计算，粉色是张量并行。',
+        ],
+      },
+      {
+        ...{ figure: 'scale', id: 'node' },
+        title: ['A node: under a millisecond', '节点：不到一毫秒'],
+        text: [
+          'A node is one group of tensor parallelism. Its ring runs one all_reduce of {bytes} in {call}; about {times} of them would fill the step.',
+          '一个节点就是一个张量并行组。它的环用 {call} 完成一次 {bytes} 的 all_reduce；约 {times} 次才填满一步。',
+        ],
+      },
+      {
+        ...{ figure: 'scale', id: 'rank' },
+        title: ['A rank: microseconds', 'rank：几十微秒'],
+        text: [
+          'A rank cuts its vector into 8 chunks and passes one on in each of 14 steps: {hop} a step.',
+          '一个 rank 把向量切成 8 块，14 步里每步传出一块：每步 {hop}。',
+        ],
+      },
+      {
+        ...{ figure: 'scale', id: 'chunk' },
+        title: ['A chunk', '一块'],
+        text: [
+          'A chunk of {chunk} arrives and is added: eight stripes, a complete sum. The latency (orange) is {share} of this step.',
+          '一块 {chunk} 到达并相加：八种条纹，一个完整的和。延迟（橙色）占这一步的 {share}。',
+        ],
+      },
+    ],
+    paid: [
+      'One more microsecond in each hop costs {more} in every step of training.',
+      '每一跳多花一微秒，训练的每一步就多花 {more}。',
+    ],
+    questions: [
+      {
+        ask: [
+          'How many GPUs take part in one all_reduce of tensor parallelism?',
+          '一次张量并行的 all_reduce 有几张 GPU 参加？',
+        ],
+        options: ['8', '16', '64'],
+        right: 0,
+      },
+      {
+        ask: ['How long does it take?', '它用时多久？'],
+        options: ['53.2 µs', '744 µs', '33.5 s'],
+        right: 1,
+      },
+      {
+        ask: ['How many of them would fill a step?', '多少次能填满一步？'],
+        options: ['45', '4500', '45000'],
+        right: 2,
+      },
+      {
+        ask: ['How large is a chunk?', '一块多大？'],
+        options: ['2 MiB', '16 MiB', '128 MiB'],
+        right: 1,
+      },
+      {
+        ask: ['How much of a ring’s step is latency?', '环的一步中延迟占多少？'],
+        options: ['4 %', '25 %', '50 %'],
+        right: 0,
+      },
+    ],
+    lab: { tab: 'step' },
   },
   {
     id: 'broken',
@@ -436,40 +492,26 @@ export const LAST: Chapter[] = [
         ],
         options: ['2', '4', '7'],
         right: 1,
-        answer: (known) => {
-          const { done } = stopAt(ringOf(known), 3, 4);
-          const others = [...done.keys()].filter((rank) => rank !== 3);
-          return String(others.reduce((a, b) => (done[b]! < done[a]! ? b : a)));
-        },
       },
       {
         ask: ['Which rank gets farthest?', '哪个 rank 走得最远？'],
         options: ['2', '4', '7'],
         right: 0,
-        answer: (known) => {
-          const { done } = stopAt(ringOf(known), 3, 4);
-          return String([...done.keys()].reduce((a, b) => (done[b]! > done[a]! ? b : a)));
-        },
       },
       {
         ask: ['Whom does rank 7 wait for?', 'rank 7 在等谁？'],
         options: ['3', '6', '0'],
         right: 1,
-        answer: (known) => String(stopAt(ringOf(known), 3, 4).waits[7]),
       },
       {
         ask: ['How many ranks wait for rank 3 itself?', '有几个 rank 直接在等 rank 3？'],
         options: ['1', '3', '7'],
         right: 0,
-        answer: (known) =>
-          String(stopAt(ringOf(known), 3, 4).waits.filter((other) => other === 3).length),
       },
       {
         ask: ['How many ranks wait for nobody?', '有几个 rank 谁也不等？'],
         options: ['0', '1', '7'],
         right: 1,
-        answer: (known) =>
-          String(stopAt(ringOf(known), 3, 4).waits.filter((other) => other < 0).length),
       },
     ],
     lab: {
