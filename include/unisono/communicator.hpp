@@ -1,8 +1,8 @@
 // Communicator: collectives between the ranks of a group, and point-to-point messages.
 //
 // rules.h has the rules that C shares: shapes, in-place use, errors, threads, messages, and what
-// ranks must agree on. Every call throws unisono::Error (error.hpp); the remaining ranks of a world
-// that has ended can continue with shrink().
+// ranks must agree on. A call that fails throws unisono::Error (error.hpp). After an error that
+// ends the world, the remaining ranks can continue with shrink().
 #pragma once
 
 #include <cstddef>
@@ -76,11 +76,12 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   // Makes progress without blocking and returns true if the operation has ended, so that wait()
   // returns at once.
   bool test();
-  // Calls `tell` once when the operation has ended, with nullptr or the error. A second on_done()
-  // before the end replaces the first. If the operation has already ended, on_done() calls `tell`
-  // itself; otherwise the thread that completed the operation does: the progress thread, the thread
-  // of an ExpertExchange, or a thread that waits on this communicator. `tell` must not
-  // block on this world, destroy that ExpertExchange, or throw.
+  // Calls tell(nullptr) once when the operation has succeeded, or tell(&error) once when it has
+  // failed. A second on_done() before the end replaces the first. If the operation has already
+  // ended, on_done() calls `tell` itself. Otherwise the thread that completes the operation calls
+  // it: the progress thread, the thread of an ExpertExchange, or a thread that waits on this
+  // communicator. `tell` must not throw, must not make a blocking call on this world, and must not
+  // destroy the ExpertExchange whose thread calls it.
   void on_done(std::function<void(const Error*)> tell);
   // Returns the rank that the message came from; kAnySource before the receive has ended.
   // Errors: usage if the operation is not a receive.
@@ -471,7 +472,8 @@ class UNISONO_EXPORT Communicator {
   // or a phase, until the next label; an empty text removes the label. unisono top shows the label,
   // and recordings (UNISONO_RECORD, unisono run --record) name the calls by it. Without a recording
   // it costs about ten nanoseconds.
-  // Units: 103 bytes, further ones are dropped; a recording keeps about 400 different labels.
+  // Units: at most 103 bytes; further bytes are dropped. A recording keeps about 400 different
+  // labels.
   // Threads: any.
   // Errors: usage.
   void label(std::string_view text);
@@ -511,10 +513,11 @@ class UNISONO_EXPORT Communicator {
   // Errors: evicted if the others continued without this rank, or if this rank must not continue
   // without them; usage; those of connect().
   Communicator shrink(const ShrinkOptions& options = {});
-  // Returns a communicator of `size` ranks: the ranks of this one, with the same numbers, and new
-  // processes. Collective: the new processes call connect() as ranks size() and up of a world of
-  // `size`, with the job name (and address) of the first world. This communicator stays usable.
-  // `address` is where rank 0 listens for the new processes; empty: the address of the first world.
+  // Returns a communicator of `size` ranks: the ranks of this communicator, with the same numbers,
+  // and new processes. Collective over the ranks of this communicator. The new processes call
+  // connect() with ConnectOptions::size = `size`, with the ranks from size() to `size` - 1, and
+  // with the job name (and address) of the first world. This communicator stays usable. `address`
+  // is where rank 0 listens for the new processes; empty: the address of the first world.
   // Errors: those of connect(), usage.
   Communicator grow(int size, const std::string& address = {});
   // Local. Returns each rank's number in the world that this one was shrunk from; empty if this
@@ -533,11 +536,11 @@ class UNISONO_EXPORT Communicator {
   Region allocate(std::size_t bytes);
   Region register_buffer(std::span<std::byte> memory);
 
-  // Local. For kernels that read the registered memory of peers themselves. place_of() describes
-  // this memory to other ranks; region is 0 if the memory is not registered. peer_memory() returns
-  // the address at which this rank can read `bytes` bytes of rank `peer` of this group, or nullptr
-  // if it cannot. The caller must synchronise with the owner, for example with barrier(), before
-  // the owner changes the memory again. The memory stays readable while its Region lives.
+  // Local. For kernels that read other ranks' registered memory directly. place_of() describes this
+  // memory to other ranks; region is 0 if the memory is not registered. peer_memory() returns the
+  // address at which this rank can read `bytes` bytes of rank `peer` of this group, or nullptr if
+  // it cannot. The caller must synchronise with the owner, for example with barrier(), before the
+  // owner changes the memory again. The memory stays readable while its Region lives.
   // Threads: any.
   SharedPlace place_of(const void* data, std::size_t bytes) const;
   const std::byte* peer_memory(int peer, const SharedPlace& place, std::size_t bytes) const;

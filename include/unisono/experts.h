@@ -68,8 +68,8 @@ typedef struct unisono_routing_shape {
   size_t rows;         /* that a dispatch writes on this rank, padding included */
   size_t experts_here; /* on this rank */
   int64_t dropped;     /* because of the capacity, on all ranks */
-  /* By row, valid until the routing is freed: the source rank (-1: padding), the token, and its
-   * place among the k (rank_major: its first place). */
+  /* By row, valid until the routing is freed: the source rank (-1: padding), the token, and the
+   * token's slot (rank_major: its first slot on this rank). */
   const int* source_ranks;
   const int64_t* source_tokens;
   const int* source_slots;
@@ -91,7 +91,7 @@ typedef struct unisono_payload {
   const void* in; /* [tokens][row_bytes]; one_a_slot: [tokens][k][row_bytes] */
   void* out;      /* [rows][row_bytes] */
   size_t row_bytes;
-  int one_a_slot; /* 1: a row for each of the k places, as for weights; not for rank_major */
+  int one_a_slot; /* 1: a row for each of the k slots, as for weights; not for rank_major */
   int coding;
   unisono_dtype_t dtype; /* needed for a coding; the same on all ranks */
   int reserved;          /* 0 */

@@ -57,11 +57,11 @@ struct ConnectOptions {
   // over a fixed tree (unisono/tree_sum.hpp). Either of them alone applies to all reducing
   // collectives; scans, which have no tree, then sum in rank order.
   std::string algorithm;
-  // A file of `unisono tune`. It chooses algorithms where none is forced, and how many of `threads`
-  // move a call; it must be the same on all ranks. "none": the built-in choice. Groups with ranks
-  // on several hosts choose by a cost model and take only the waiting policy from it. Unset:
-  // UNISONO_PROFILE, else $XDG_CONFIG_HOME/unisono/profile.json or ~/.config/unisono/profile.json
-  // if it exists.
+  // A file that `unisono tune` wrote, the same on all ranks. For each call, it selects the
+  // algorithm, unless one is forced, and how many of the `threads` move the data. "none": the
+  // built-in choices. For groups with ranks on several hosts, a cost model selects the algorithms,
+  // and the file only sets the waiting policy. Unset: UNISONO_PROFILE, else
+  // $XDG_CONFIG_HOME/unisono/profile.json or ~/.config/unisono/profile.json if it exists.
   std::string profile;
   WaitOptions wait = {};
   // For ranks on several hosts: the address "host:port" where rank 0 listens while the ranks

@@ -71,11 +71,12 @@ class UNISONO_EXPORT TreeSum {
   // Errors: usage.
   void sum(void* out) const;
 
-  // Collective. Sums the leaves of all ranks. `leaves` is the number of leaves on each rank, or, in
-  // the second form, the leaves themselves, which then need not be in rank order; the same list on
-  // all ranks. A rank may have none. If every rank has one whole subtree, in rank order, as with
-  // equal powers of two, this is one call of the algorithm tree_order. Otherwise each rank sends
-  // all its subtrees, and more bytes are moved.
+  // Collective. Sums the leaves of all ranks. All ranks pass the same list `leaves`. In the first
+  // form it has the number of leaves on each rank, and the leaves are in rank order. In the second
+  // form it has the leaves of each rank, in any order of the ranks. A rank may have no leaves. If
+  // every rank has one whole subtree, in rank order, all_reduce() runs one collective call with the
+  // algorithm tree_order. An example is the same power of two as the number of leaves on each rank.
+  // Otherwise each rank sends all its subtrees, and more bytes are moved.
   // Shapes: out: count elements.
   // Errors: usage, and those of Communicator::run().
   void all_reduce(Communicator& communicator, std::span<const std::size_t> leaves, void* out) const;

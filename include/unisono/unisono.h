@@ -127,17 +127,18 @@ UNISONO_EXPORT unisono_result_t unisono_subgroup(const int* members, size_t coun
 UNISONO_EXPORT unisono_result_t unisono_shrink(int timeout_ms, int quorum, unisono_comm_t comm,
                                                unisono_comm_t* shrunk) UNISONO_NOEXCEPT;
 /* Makes a communicator of `size` ranks: the ranks of `comm`, with the same numbers, and new
- * processes. Collective: the new processes connect as ranks of a world of `size`, with the job name
- * (and address) of the first world. `comm` stays usable; if *grown is `comm`, this function frees
- * it. `address` is where rank 0 listens for the new processes; NULL: the address of the first
- * world.
+ * processes. Collective over the ranks of `comm`. The new processes call unisono_connect() with
+ * this `size`, with the ranks that follow those of `comm`, and with the job name (and address) of
+ * the first world. `comm` stays usable; if *grown is `comm`, this function frees `comm`. `address`
+ * is where rank 0 listens for the new processes; NULL: the address of the first world.
  * Errors: those of unisono_connect(), USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_grow(int size, const char* address, unisono_comm_t comm,
                                              unisono_comm_t* grown) UNISONO_NOEXCEPT;
 /* Local. Labels the next calls of this rank on any group of this world, for example with a layer or
  * a phase, until the next label. `unisono top` shows the label, and recordings name the calls by
  * it. NULL or "" removes the label.
- * Units: 103 bytes, further ones are dropped; a recording keeps about 400 different labels.
+ * Units: at most 103 bytes; further bytes are dropped. A recording keeps about 400 different
+ * labels.
  * Threads: any.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_label(const char* text,

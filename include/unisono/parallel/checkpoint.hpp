@@ -5,8 +5,9 @@
 //   model-00001-of-00004.safetensors   one file for each rank that saved; tensors are whole
 //   model.safetensors.index.json       maps each tensor to its file
 // Every rank writes its parts directly to their positions in the files, and reads the parts that it
-// wants. The folder appears under its name only when all of it is on the disk: a crash while saving
-// leaves the previous checkpoint intact (and `NAME.saving`, which the next save removes).
+// wants. The folder gets its name only when all of it is on the disk. A crash while saving does not
+// change the previous checkpoint; it leaves behind an incomplete folder `NAME.saving`, which the
+// next save removes.
 #pragma once
 
 #include <cstddef>

@@ -39,13 +39,15 @@
 
 namespace unisono {
 
-// The layout of the rows that a rank receives.
-//   expert_major  the rows of an expert are contiguous, ordered by source rank, token and place
-//                 among the k; each expert begins at a multiple of the alignment, and rows of
+// The layout of the rows that a rank receives. A token has k slots: slot j holds the j-th of the k
+// experts that the token chose.
+//   expert_major  the rows of an expert are contiguous, ordered by source rank, token and slot.
+//                 The first row of each expert is at a multiple of the alignment, and rows of
 //                 zeros fill the gaps
-//   rank_major    one row for each source rank and token, however many of its experts are here;
-//                 experts() lists them. The caller sums over this rank's experts, with weights
-//   flat          one row for each source rank, token and place among the k, without gaps
+//   rank_major    one row for each source rank and token, even if the token chose several experts
+//                 of this rank. experts() lists the chosen experts of each row. The caller sums
+//                 over these experts, with weights
+//   flat          one row for each source rank, token and slot, without gaps
 enum class ExpertLayout : std::uint8_t { expert_major, rank_major, flat };
 
 // Options of an ExpertExchange; the same on all ranks.
@@ -54,9 +56,9 @@ struct ExpertExchangeOptions {
   int k = 1;  // experts per token
   ExpertLayout layout = ExpertLayout::expert_major;
   int alignment = 1;  // expert_major: each expert's first row is a multiple of this
-  // The most rows for one expert, counted over all ranks: the first ones in the order of source
-  // rank, token, place among the k. So the same tokens are dropped however many ranks hold them in
-  // this order. -1: no limit.
+  // The most rows for one expert, counted over all ranks. The expert keeps its first rows in the
+  // order of source rank, token and slot, and drops the others. So the same tokens are dropped for
+  // any number of ranks that hold the tokens in this order. -1: no limit.
   std::int64_t capacity = -1;
   // The experts of each rank. An expert on several ranks has replicas, which its tokens use in
   // turn. Empty: even, contiguous parts, the first ones being larger.
@@ -72,7 +74,7 @@ struct ExpertExchangeOptions {
 struct RowSource {
   int rank = -1;  // -1: padding
   std::int64_t token = -1;
-  int slot = -1;  // its place among the k; rank_major: its first place
+  int slot = -1;  // of the token; rank_major: its first slot on this rank
 };
 
 // Local. Returns the options of an exchange on the ranks that Communicator::shrink() has left: each
@@ -139,7 +141,7 @@ struct Payload {
   // [rows()][row_bytes], or more rows, such as max_rows(); the additional rows are not written.
   std::span<std::byte> out = {};
   std::size_t row_bytes = 0;
-  // true: each place among the k has its own element, as weights do. Not for rank_major.
+  // true: each of the k slots of a token has its own row, as for weights. Not for rank_major.
   bool one_a_slot = false;
   RowCoding coding = RowCoding::none;
   Dtype dtype = Dtype::bf16;  // of the elements; needed for a coding; the same on all ranks
@@ -248,10 +250,11 @@ class UNISONO_EXPORT ExpertExchange {
                                             std::size_t row_bytes);
   void end_gather();
 
-  // Collective. Computes out[t] = residual[t] + the sum of weight * row over the k places of token
-  // t, in their order. Each product and each sum is rounded to f32 (f64 for f64), and the result to
-  // the dtype. In rank_major, the sum is over the ranks that the token was sent to, ordered by its
-  // first place on each rank. Dropped and absent places (-1) add nothing.
+  // Collective. Computes out[t] = residual[t] + the sum of weight * row over the k slots of token
+  // t, in the order of the slots. Each product and each partial sum is rounded to f32, or to f64 if
+  // the dtype is f64. The final result is rounded to the dtype. In rank_major there is one term for
+  // each rank that the token was sent to. The terms are added in the order of the token's first
+  // slot on each rank. Slots that were dropped or that name no expert (-1) add nothing.
   // Shapes: see CombineRows.
   // In place: `residual` may be `out`; nothing else may overlap.
   // Errors: usage (lengths, weights that are not finite), those of dispatch().
@@ -262,7 +265,7 @@ class UNISONO_EXPORT ExpertExchange {
 
   // Collective. Computes the gradients of combine(): rows_gradient[row] = weight *
   // out_gradient[token] (zero for padding); weights_gradient[t][j] = the inner product of
-  // out_gradient[t] and the row of token t's place j (0 if there is no such row). The inner product
+  // out_gradient[t] and the row of slot j of token t (0 if there is no such row). The inner product
   // is summed in f32; its order, and so its last bits, depend on the CPU's vector width. rank_major
   // computes rows_gradient only. To get the gradient of dispatch(), call combine() with the rows'
   // gradients and without weights.

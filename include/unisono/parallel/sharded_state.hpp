@@ -131,8 +131,8 @@ class UNISONO_EXPORT ShardedState {
 
   // Collective. Waits for the reductions, clips, updates, and distributes the new parameters.
   // Returns the norm of all gradients before clipping.
-  // Errors: usage, naming the parameters of units that were never ready; the other ranks get
-  // aborted, because they would wait forever.
+  // Errors: `usage` on a rank where a unit was never ready; the text names the parameters of that
+  // unit. `aborted` on the other ranks, because they would wait forever.
   double step();
 
   // Memory by purpose.
