@@ -1,6 +1,6 @@
 /* Pipelines for C: the schedules of `unisono pipeline list`, or of a file, and a runner that
- * executes one with the computations of a model. parallel/pipeline.hpp describes both; results and
- * errors are as in unisono.h. */
+ * executes a schedule with the computations of a model. parallel/pipeline.hpp describes both;
+ * results and errors are as in unisono.h. */
 #pragma once
 
 #include <stddef.h>
@@ -34,8 +34,8 @@ UNISONO_EXPORT int unisono_pipeline_schedule_stages(unisono_pipeline_schedule_t 
 /* Local. Returns the rank of a stage; -1 if there is no such stage. */
 UNISONO_EXPORT int unisono_pipeline_schedule_rank_of(
     int stage, unisono_pipeline_schedule_t schedule) UNISONO_NOEXCEPT;
-/* Local. Frees the schedule and sets *schedule to NULL; *schedule may be NULL. Pipelines keep what
- * they need of it. */
+/* Local. Frees the schedule and sets *schedule to NULL; *schedule may be NULL. Pipelines made from
+ * it stay usable. */
 UNISONO_EXPORT unisono_result_t
 unisono_pipeline_schedule_free(unisono_pipeline_schedule_t* schedule) UNISONO_NOEXCEPT;
 
@@ -50,9 +50,9 @@ typedef struct unisono_pipeline_stage {
 } unisono_pipeline_stage_t;
 #define UNISONO_PIPELINE_STAGE_INIT {sizeof(unisono_pipeline_stage_t), 0, UNISONO_F32, NULL, 0}
 
-/* One computation. The library owns the memory, which is aligned to 64 bytes; a pointer is NULL,
- * with 0 bytes, where there is no input or output. `input` is unchanged from F until B, or W, has
- * returned. */
+/* One computation. The library owns the memory, which is aligned to 64 bytes. If there is no input
+ * or no output, its pointers are NULL, with 0 bytes. `input` does not change from the call of F
+ * until B, or W, has returned. */
 typedef struct unisono_pipeline_pass {
   size_t struct_size; /* the library sets it */
   int stage;

@@ -9,7 +9,7 @@
 //     rank on its host that holds it, otherwise from another host;
 //   - a host receives each element at most once, and its ranks pass the element on to each other;
 //   - if several ranks hold an element, the sender is the rank that has the least other data to
-//     send; a rank that has received an element may pass it on;
+//     send. A rank that has received an element may pass the element on;
 //   - for a tensor that is Partial on the source mesh, one rank receives each summand once, adds
 //     the summands in the order of the source mesh, rounds once, and sends the sum on.
 #pragma once
