@@ -69,12 +69,12 @@ struct Call {
   // all ranks is rounded at most once more. All ranks get the same bits, also for their own data.
   // For numbers with a roughly normal distribution, max_error bounds the root mean square of the
   // error divided by the root mean square of the result. For any numbers, the error of an element
-  // has two parts. The first is at most 0.008 times a sum over the inputs: the sum of the greatest
-  // magnitudes in the element's block of 32. The second is at most 2^-149 (the smallest f32) for
-  // each rounding; with bf16 codes it is at most 2^-134 for the last 1 to 3 elements of a message.
-  // Finite numbers stay finite. From 0.008 on, codes are i8 with a scale for each block; from 0.003
-  // on, codes are bf16. A smaller positive value throws usage, and so does a positive value in a
-  // call that cannot use codes.
+  // has two parts. The first part is at most 0.008 * (m_1 + ... + m_n), where m_i is the greatest
+  // magnitude in the element's block of 32 in input i. The second part is at most 2^-149 (the
+  // smallest f32) for each rounding; with bf16 codes it is at most 2^-134 for the last 1 to 3
+  // elements of a message. Finite numbers stay finite. From 0.008 on, codes are i8 with a scale for
+  // each block; from 0.003 on, codes are bf16. A smaller positive value throws usage, and so does a
+  // positive value in a call that cannot use codes.
   double max_error = kInheritedMaxError;
 };
 

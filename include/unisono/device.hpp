@@ -67,7 +67,8 @@ class UNISONO_EXPORT DeviceGroup {
   explicit DeviceGroup(Communicator& comm, const DeviceOptions& options = {});
   DeviceGroup(DeviceGroup&&) noexcept;
   DeviceGroup& operator=(DeviceGroup&&) noexcept;
-  // Closes the group. If other ranks still run a collective, they see that this rank has left.
+  // Closes the group. If other ranks still run a collective of the group, they detect that this
+  // rank has left.
   ~DeviceGroup();
 
   // Collective. Starts a collective on the stream, after the work that the stream already holds,

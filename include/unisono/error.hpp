@@ -29,8 +29,8 @@ UNISONO_EXPORT std::string_view to_string(ErrorCode code);  // "usage", "peer_lo
 
 // The place of the error; a field that does not apply is -1 or empty. Ranks are world ranks, also
 // for errors in split groups. There is one exception: a class that is built on a Communicator, such
-// as DeviceGroup, finds some errors itself, such as a wrong argument; these errors give ranks of
-// that communicator. Steps count from 1, as in `unisono show`.
+// as DeviceGroup, detects some errors itself, for example a wrong argument. These errors give ranks
+// of this communicator. Steps count from 1, as in `unisono show`.
 struct ErrorContext {
   int rank = -1;
   int peer = -1;

@@ -102,8 +102,9 @@ UNISONO_EXPORT unisono_result_t unisono_pipeline_create(
     const unisono_pipeline_options_t* options, unisono_comm_t comm,
     unisono_pipeline_t* pipeline) UNISONO_NOEXCEPT;
 /* Collective. Runs one step: all microbatches forward and backward.
- * Errors: TIMEOUT, PEER_LOST and ABORTED, naming the action that was waited for and the rank that
- * owes it; the result of a callback; USAGE from within a callback, or after a failed step. */
+ * Errors: TIMEOUT, PEER_LOST and ABORTED, naming the action that this rank waited for and the rank
+ * that has not performed it; the result of a callback; USAGE from within a callback, or after a
+ * failed step. */
 UNISONO_EXPORT unisono_result_t unisono_pipeline_run_step(unisono_pipeline_t pipeline)
     UNISONO_NOEXCEPT;
 /* Collective. Returns the last step of all ranks as unisono.pipeline_times/1. Needs `record`. *text

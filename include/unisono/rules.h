@@ -16,9 +16,9 @@
  *   exclusive_scan   count                           count                   the vector
  *
  * The result of scan on rank r is the reduction of the inputs of ranks 0 to r. The result of
- * exclusive_scan on rank r is the reduction of the inputs of ranks 0 to r-1. On rank 0 it is the
- * operation's identity, such as 0 for sum; with a user-defined operation, `out` of rank 0 is left
- * unchanged. For both, avg is a usage error.
+ * exclusive_scan on rank r is the reduction of the inputs of ranks 0 to r-1. On rank 0 the result
+ * of exclusive_scan is the operation's identity, such as 0 for sum; with a user-defined operation,
+ * `out` of rank 0 is left unchanged. For both, avg is a usage error.
  *
  * A buffer that a rank does not use, or that has no elements, may be null. The v-forms take lists
  * of n entries instead of `count`: the count of each rank's part, the same list on all ranks. For
@@ -50,8 +50,8 @@
  * were sent. A blocking send may return before the receive begins if the message fits into the
  * lane's buffers: 256 KiB within a host, about 2 MiB between hosts. A longer message waits until
  * the receiver takes messages from this rank; a message to this rank itself never waits. A message
- * may be shorter than the receive's buffer, and the receive returns its length; a longer one is a
- * mismatch.
+ * may be shorter than the receive's buffer, and the receive returns the length of the message. A
+ * message that is longer than the buffer is a mismatch.
  *
  * Threads: one thread at a time may use a communicator, its plans and its requests. It is a usage
  * error to start an operation while another thread is in a blocking operation; other violations may

@@ -25,8 +25,8 @@ struct Statistics {
     // The sum over the calls. A call counts the larger of its input and its output; a receive
     // counts the length of the message.
     std::uint64_t bytes = 0;
-    // Time in blocking calls minus waiting. Of the calls below 32 KiB, one in 64 is timed and
-    // stands for the other 63.
+    // Time in blocking calls minus waiting. One in 64 calls below 32 KiB is timed and stands for
+    // the other 63.
     double moving_s = 0;
     // Time in blocking calls and in Request::wait() during which the call made no progress for
     // about a microsecond or more, because a peer had not yet entered the call, sent its data, or

@@ -75,11 +75,12 @@ class UNISONO_EXPORT TreeSum {
   void sum(void* out) const;
 
   // Collective. Sums the leaves of all ranks. All ranks pass the same list `leaves`. In the first
-  // form it has the number of leaves on each rank, and the leaves are in rank order. In the second
-  // form it has the leaves of each rank, in any order of the ranks. A rank may have no leaves. If
-  // every rank has one whole subtree, in rank order, all_reduce() runs one collective call with the
-  // algorithm tree_order. An example is the same power of two as the number of leaves on each rank.
-  // Otherwise each rank sends all its subtrees, and more bytes are moved.
+  // form, the list has the number of leaves on each rank, and the leaves are in rank order. In the
+  // second form, the list has the leaves of each rank, and the leaves need not be in rank order. A
+  // rank may have no leaves. If every rank has one whole subtree, in rank order, all_reduce() runs
+  // one collective call with the algorithm tree_order. For example, this is so if all ranks have
+  // the same number of leaves and this number is a power of two. Otherwise each rank sends all its
+  // subtrees, and more bytes are moved.
   // Shapes: out: count elements.
   // Errors: usage, and those of Communicator::run().
   void all_reduce(Communicator& communicator, std::span<const std::size_t> leaves, void* out) const;

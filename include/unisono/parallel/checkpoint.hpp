@@ -6,7 +6,7 @@
 //   model.safetensors.index.json       maps each tensor to its file
 // Every rank writes its parts directly to their positions in the files. When loading, a rank reads
 // only the parts that it asks for. The folder gets its name only when all of it is on the disk. A
-// crash while saving does not change the previous checkpoint; it leaves behind an incomplete folder
+// crash while saving does not change the previous checkpoint. It leaves an incomplete folder
 // `NAME.saving`, which the next save removes.
 #pragma once
 

@@ -77,8 +77,8 @@ class UNISONO_EXPORT Mesh {
   Mesh& operator=(Mesh&&) noexcept;
   ~Mesh();
 
-  // Local. Returns the mesh's shape, this rank's number in the mesh, the size of axes, and this
-  // rank's coordinate along axes.
+  // Local. Return the mesh's shape, this rank's number in the mesh, the size of one or several
+  // axes, and this rank's coordinate along these axes.
   const MeshShape& shape() const;
   int rank() const;
   int size(std::string_view names) const { return shape().size(names); }

@@ -125,7 +125,7 @@ struct PipelineCallbacks {
 // Options of a Pipeline; the same on all ranks.
 struct PipelineOptions {
   // Limit of the wait for one message; -1: the communicator's, 0: no limit. The error names the
-  // action and the rank that owes it.
+  // action and the rank that has not performed it.
   int timeout_ms = -1;
   // Records when each action begins and ends. run_step() then starts with a barrier.
   bool record = false;
@@ -159,9 +159,9 @@ class UNISONO_EXPORT Pipeline {
 
   // Collective. Runs one step: all microbatches forward and backward. Returns when this rank has
   // done its actions and its messages have been received.
-  // Errors: timeout, peer_lost and aborted, naming the action that was waited for and the rank that
-  // owes it, after which the world is unusable; exceptions of callbacks; usage if a callback calls
-  // run_step(), or after a failed step.
+  // Errors: timeout, peer_lost and aborted, naming the action that this rank waited for and the
+  // rank that has not performed it (the world is then unusable); exceptions of callbacks; usage if
+  // a callback calls run_step(), or after a failed step.
   void run_step();
   // Local. Returns this rank's times of the last step. Needs `record`.
   std::vector<ActionTime> times() const;

@@ -55,7 +55,7 @@ inline Placement Replicate() {  // Local. Returns the placement of whole copies.
 inline Placement Shard(std::size_t dim) {  // Local. Returns the placement of parts.
   return {.kind = Placement::Kind::shard, .dim = dim};
 }
-inline Placement Partial(ReduceOp op = ReduceOp::sum) {  // Local. Returns that of summands.
+inline Placement Partial(ReduceOp op = ReduceOp::sum) {  // Local. Placement of summands.
   return {.kind = Placement::Kind::partial, .op = op};
 }
 UNISONO_EXPORT std::string to_string(const Placement& placement);  // "shard(0)"

@@ -94,8 +94,8 @@ struct ReshardMove {
   // `to` keeps the elements as one summand. The summands of a sum are consecutive moves.
   bool summand = false;
   // 0: this move reads the source tensor. Otherwise it reads the elements that the move `after` has
-  // brought; the hop of that move is hop - 1. If that move brings a summand, this move reads the
-  // sum that the summand completes.
+  // brought; the hop of `after` is hop - 1. If `after` brings a summand, this move reads the sum
+  // that the summand completes.
   int hop = 0;
   std::size_t after = 0;
   ElementRanges elements = {};

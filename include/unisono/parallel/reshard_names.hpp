@@ -52,7 +52,7 @@ struct NamedPart {
   std::size_t dim = 0;                    // of the target, along which parts are joined
   std::size_t first = 0;                  // along that dimension
   std::size_t begin = 0;                  // of the slice, along the same dimension of the source
-  std::size_t count = 0;                  // and its length; that of the source if it is whole
+  std::size_t count = 0;                  // of the slice, or of the whole source
 };
 
 // A tensor of the engine, and its parts.
