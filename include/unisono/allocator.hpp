@@ -9,7 +9,7 @@
 // leaves the world when the communicator and all such containers are destroyed.
 //
 // Threads: any.
-// Errors: those of Communicator::allocate(); after an abort no container can grow.
+// Errors: those of Communicator::allocate(). After an abort no container can grow.
 #pragma once
 
 #include <cstddef>

@@ -9,10 +9,10 @@
 
 namespace unisono {
 
-// A user-defined operation on `count` elements: inout[i] = in[i] op inout[i]. Must be associative
-// and commutative; for scan and exclusive_scan with the library's algorithms, associative is
-// enough, because there `in` comes from lower ranks than `inout`. May run in the progress thread,
-// and must not call unisono. `context` must live as long as the call.
+// A user-defined operation on `count` elements: inout[i] = in[i] op inout[i]. The operation must be
+// associative and commutative. For scan and exclusive_scan with the library's algorithms, it only
+// needs to be associative, because there `in` comes from lower ranks than `inout`. `combine` may
+// run in the progress thread, and must not call unisono. `context` must live as long as the call.
 struct UserOp {
   void (*combine)(void* inout, const void* in, std::size_t count, void* context) = nullptr;
   void* context = nullptr;
@@ -61,19 +61,20 @@ struct Call {
   // ConnectOptions::algorithm); or a schedule file such as "mine.json". Empty: the library chooses.
   std::string_view algorithm = {};
   int timeout_ms = -1;  // -1: the communicator's; 0: no limit
-  // The error that the call may add, the same on all ranks. 0: no rounding except the operation's
-  // own. Unset: the communicator's (ConnectOptions::max_error), if the call sums and can keep the
+  // The error that the call may add, the same on all ranks. 0: only the operation itself rounds.
+  // Unset: the communicator's value (ConnectOptions::max_error), if the call sums and can keep the
   // bound. With a positive value, ranks on several hosts may exchange 8-bit or 16-bit codes instead
   // of f32. This works for every collective except barriers, scans and v-forms, and for the
-  // operations sum, avg and premul_sum. Each input is rounded at most once, and a result that goes
-  // to all ranks at most once more; all ranks get the same bits, also for their own data. The bound
-  // is on the root mean square of the error relative to that of the result, for numbers with a
-  // roughly normal distribution. For any numbers, no element is off by more than 0.008 times the
-  // sum, over the inputs, of the greatest magnitude in its block of 32, plus 2^-149 (the smallest
-  // f32) for each rounding; in bf16 the last 1 to 3 elements of a message may instead be off by
-  // 2^-134 for each rounding. Finite numbers stay finite. From 0.008 on, codes are i8 with a scale
-  // for each block; from 0.003 on, bf16. Smaller values, and calls that cannot use codes, throw
-  // usage.
+  // operations sum, avg and premul_sum. Each input is rounded at most once. A result that goes to
+  // all ranks is rounded at most once more. All ranks get the same bits, also for their own data.
+  // For numbers with a roughly normal distribution, max_error bounds the root mean square of the
+  // error divided by the root mean square of the result. For any numbers, the error of an element
+  // has two parts. The first part is at most 0.008 * (m_1 + ... + m_n), where m_i is the greatest
+  // magnitude in the element's block of 32 in input i. The second part is at most 2^-149 (the
+  // smallest f32) for each rounding; with bf16 codes it is at most 2^-134 for the last 1 to 3
+  // elements of a message. Finite numbers stay finite. From 0.008 on, codes are i8 with a scale for
+  // each block; from 0.003 on, codes are bf16. A smaller positive value throws usage, and so does a
+  // positive value in a call that cannot use codes.
   double max_error = kInheritedMaxError;
 };
 

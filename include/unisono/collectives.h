@@ -8,10 +8,11 @@
 extern "C" {
 #endif
 
-/* Collectives. All ranks call them. Each returns when its buffers may be used again. The _async
- * form starts the operation, which progresses while the caller computes, and sets *request; the
- * buffers must live, and `out` must not be touched, until unisono_wait() returns. Inside
- * unisono_group() the group waits: *request becomes NULL, and `request` may be NULL.
+/* Collectives. All ranks must call each function. A function returns when its buffers may be used
+ * again. The _async form starts the operation and sets *request; the operation progresses while the
+ * caller computes. Until unisono_wait() returns, the buffers must live, and `out` must not be
+ * touched. Inside unisono_group(), the group waits for the operation: *request becomes NULL, and
+ * `request` may be NULL.
  *
  * Shapes: see rules.h.
  * In place: see rules.h.
@@ -80,8 +81,9 @@ UNISONO_EXPORT unisono_result_t unisono_barrier(unisono_comm_t comm) UNISONO_NOE
 UNISONO_EXPORT unisono_result_t unisono_barrier_async(unisono_comm_t comm,
                                                       unisono_request_t* request) UNISONO_NOEXCEPT;
 
-/* Reduces the vectors of ranks 0 to r on rank r. exclusive_scan stops at rank r-1; rank 0 gets the
- * operation's identity, such as 0 for a sum (with UNISONO_USER, `out` of rank 0 is unchanged).
+/* unisono_scan() gives rank r the reduction of the vectors of ranks 0 to r.
+ * unisono_exclusive_scan() gives rank r the reduction of the vectors of ranks 0 to r-1; rank 0 gets
+ * the operation's identity, such as 0 for a sum (with UNISONO_USER, `out` of rank 0 is unchanged).
  * Errors: also USAGE for UNISONO_AVG. */
 UNISONO_EXPORT unisono_result_t unisono_scan(const void* in, void* out, size_t count,
                                              unisono_dtype_t dtype, unisono_op_t op,
@@ -128,7 +130,7 @@ UNISONO_EXPORT unisono_result_t unisono_reduce_scatter_v(const void* in, void* o
 UNISONO_EXPORT unisono_result_t unisono_reduce_scatter_v_async(
     const void* in, void* out, const size_t* counts, const size_t* displs, unisono_dtype_t dtype,
     unisono_op_t op, unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
-/* Sends counts[i] elements to rank i and receives recv_counts[i] from it. */
+/* Sends counts[i] elements to rank i and receives recv_counts[i] elements from rank i. */
 UNISONO_EXPORT unisono_result_t unisono_all_to_all_v(const void* in, const size_t* counts,
                                                      const size_t* displs, void* out,
                                                      const size_t* recv_counts,

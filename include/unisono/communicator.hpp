@@ -1,8 +1,8 @@
 // Communicator: collectives between the ranks of a group, and point-to-point messages.
 //
-// rules.h has the rules that C shares: shapes, in-place use, errors, threads, messages, and what
-// ranks must agree on. Every call throws unisono::Error (error.hpp); the remaining ranks of a world
-// that has ended can continue with shrink().
+// rules.h has the rules that hold in C as well: shapes, in-place use, errors, threads, messages,
+// and what ranks must agree on. A call that fails throws unisono::Error (error.hpp). After an error
+// that ends the world, the remaining ranks can continue with shrink().
 #pragma once
 
 #include <cstddef>
@@ -43,8 +43,8 @@ std::shared_ptr<RequestState> take_state(Request&& request) noexcept;
 // Threads: any.
 // Errors: usage.
 void label_group(Communicator& group, std::string_view text);
-// For bindings whose receives also refuse a shorter message or another element type, with a
-// mismatch on both sides. A type matches itself and messages without a type.
+// For bindings whose receives accept only messages of the buffer's length and element type. Any
+// other message is a mismatch on both sides. A message without a type matches every type.
 struct UNISONO_EXPORT ExactReceives {
   static void recv(Communicator& group, void* data, std::size_t bytes, int from, int tag,
                    int timeout_ms);
@@ -60,8 +60,8 @@ struct UNISONO_EXPORT ExactReceives {
 }  // namespace detail
 
 // Local. An operation in progress. Its buffers must live until wait() returns. The destructor
-// waits; if the operation failed and nobody has seen the error, the destructor prints it on stderr.
-// Call wait() to catch it.
+// waits. If the operation failed and nobody has seen the error, the destructor prints the error on
+// stderr. Call wait() to catch the error.
 class [[nodiscard]] UNISONO_EXPORT Request {
  public:
   Request();
@@ -71,22 +71,23 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   // Blocks until the operation has ended.
   // Units: milliseconds; -1: the limit of the call or the communicator, 0: no limit.
   // Errors: those of the operation; timeout, which ends the world; usage on a second wait(), and on
-  // a request of Communicator::group(), which waits itself.
+  // a request that was made in Communicator::group(), because group() itself waits.
   void wait(int timeout_ms = -1);
   // Makes progress without blocking and returns true if the operation has ended, so that wait()
   // returns at once.
   bool test();
-  // Calls `tell` once when the operation has ended, with nullptr or the error. A second on_done()
-  // before the end replaces the first. If the operation has already ended, on_done() calls `tell`
-  // itself; otherwise the thread that completed the operation does: the progress thread, the thread
-  // of an ExpertExchange, or a thread that waits on this communicator. `tell` must not
-  // block on this world, destroy that ExpertExchange, or throw.
+  // Calls tell(nullptr) once when the operation has succeeded, or tell(&error) once when it has
+  // failed. A second on_done() before the end replaces the first. If the operation has already
+  // ended, on_done() calls `tell` itself. Otherwise the thread that completes the operation calls
+  // it: the progress thread, the thread of an ExpertExchange, or a thread that waits on this
+  // communicator. `tell` must not throw, must not make a blocking call on this world, and must not
+  // destroy the ExpertExchange whose thread calls it.
   void on_done(std::function<void(const Error*)> tell);
-  // Returns the rank that the message came from; kAnySource before the receive has ended.
+  // Returns the rank that sent the message; kAnySource before the receive has ended.
   // Errors: usage if the operation is not a receive.
   int source() const;
-  // Returns the length of the message, which may be less than that of the buffer; 0 before the
-  // receive has ended.
+  // Returns the length of the message, which may be shorter than the buffer; 0 before the receive
+  // has ended.
   // Units: bytes.
   // Errors: usage if the operation is not a receive.
   std::size_t received() const;
@@ -98,8 +99,8 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   std::shared_ptr<detail::RequestState> state_;
 };
 
-// A collective that is checked, planned and lowered once and then started any number of times on
-// the same buffers, which must live as long as the plan. Each start is collective.
+// A collective that is checked, planned and lowered once, and then started any number of times on
+// the same buffers. The buffers must live as long as the plan. Each start is collective.
 class UNISONO_EXPORT Plan {
  public:
   Plan(Plan&&) noexcept;
@@ -108,7 +109,7 @@ class UNISONO_EXPORT Plan {
   // Runs the collective and blocks until it is done.
   // Errors: those of Communicator::run().
   void start();
-  // Starts the collective and returns at once: complete it through the handle.
+  // Starts the collective and returns at once. The Request's wait() completes it.
   // Errors: those of Communicator::run().
   [[nodiscard]] Request start_async();
   // Local. Returns the algorithm that this plan runs, with its parameters.
@@ -121,8 +122,8 @@ class UNISONO_EXPORT Plan {
 };
 
 // Local. Registered memory: peers on this host read and write it directly, without a copy through
-// slots. Movable, not copyable. The destructor unregisters the memory; no operation on any rank may
-// use it then.
+// slots. Movable, not copyable. The destructor unregisters the memory. When it runs, no operation
+// on any rank may use the memory.
 class UNISONO_EXPORT Region {
  public:
   Region();
@@ -138,12 +139,12 @@ class UNISONO_EXPORT Region {
   std::shared_ptr<detail::RegionState> state_;
 };
 
-// Describes registered memory to the ranks that share memory with its owner. Plain data, which can
-// be sent to them.
+// Describes registered memory to the ranks that share memory with its owner. It is plain data, so
+// it can be sent to these ranks.
 struct SharedPlace {
   std::uint64_t address = 0;  // in the owner's process
-  std::uint64_t offset = 0;   // in its region
-  std::uint32_t region = 0;   // 0: no other rank can read it
+  std::uint64_t offset = 0;   // in the owner's region
+  std::uint32_t region = 0;   // 0: no other rank can read the memory
   std::int32_t reserved = 0;
 };
 
@@ -159,9 +160,9 @@ class UNISONO_EXPORT Communicator {
   static Communicator connect(const ConnectOptions& options = {});
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
-  // Local. Leaves the group. Plans, requests and regions remain usable. Once this rank has no
-  // communicator, plan, request or region of a world, peers that still wait for this rank get
-  // peer_lost.
+  // Local. Leaves the group. Plans, requests and regions of the group remain usable. When this rank
+  // has destroyed its last communicator, plan, request and region of a world, peers that still wait
+  // for this rank get peer_lost.
   ~Communicator();
 
   // Local. Returns this rank's number in the group, and the number of ranks.
@@ -170,8 +171,8 @@ class UNISONO_EXPORT Communicator {
   // Local. Returns the number of hosts that the group's ranks run on. Ranks on one host that do not
   // share memory (UNISONO_TRANSPORT=tcp, UNISONO_HOST) count as being on several hosts.
   int hosts() const;
-  // Local. This rank's number among the ranks of the group on its host, in the order of their
-  // ranks, and the number of these ranks.
+  // Local. local_size() returns how many ranks of the group run on this rank's host. local_rank()
+  // returns this rank's number among them, from 0, in rank order.
   int local_rank() const;
   int local_size() const;
   // Local. Returns the host of rank `rank` of this group. Hosts are numbered in the order of their
@@ -195,8 +196,9 @@ class UNISONO_EXPORT Communicator {
   Explanation explain(const Call& call);
 
   // Collective. Typed forms. A buffer is anything that std::span can be constructed from: a span, a
-  // std::vector, a std::array, an array. Each collective has a blocking form and an `_async` form,
-  // whose buffers must live until wait() returns. Ranks that do not use a buffer may pass {}.
+  // std::vector, a std::array, an array. Each collective has a blocking form and an `_async` form.
+  // The buffers of an `_async` form must live until wait() returns. Ranks that do not use a buffer
+  // may pass {}.
   // Shapes: counts follow from the buffer lengths, which must fit the table in rules.h; a wrong
   // length throws usage.
   // Errors: those of run().
@@ -231,7 +233,7 @@ class UNISONO_EXPORT Communicator {
     return run_async(detail::vector_call(Collective::all_reduce, detail::view(data),
                                          detail::out_view(data), reduction, 0));
   }
-  // Rank r gets the reduction of the inputs of ranks 0 to r. Not for avg.
+  // Rank r gets the reduction of the inputs of ranks 0 to r. avg is a usage error.
   template <InBuffer In, OutBufferLike<In> Out>
   void scan(In&& in, Out&& out, Reduction reduction) {
     run(detail::vector_call(Collective::scan, detail::view(in), detail::out_view(out), reduction,
@@ -253,8 +255,9 @@ class UNISONO_EXPORT Communicator {
     return run_async(detail::vector_call(Collective::scan, detail::view(data),
                                          detail::out_view(data), reduction, 0));
   }
-  // Rank r gets the reduction of the inputs of ranks 0 to r-1, and rank 0 the identity of the
-  // operation: 0 for sum. Not for avg. A user-defined operation leaves `out` of rank 0 unchanged.
+  // Rank r gets the reduction of the inputs of ranks 0 to r-1, and rank 0 gets the identity of the
+  // operation, such as 0 for sum. avg is a usage error. A user-defined operation leaves `out` of
+  // rank 0 unchanged.
   template <InBuffer In, OutBufferLike<In> Out>
   void exclusive_scan(In&& in, Out&& out, Reduction reduction) {
     run(detail::vector_call(Collective::exclusive_scan, detail::view(in), detail::out_view(out),
@@ -332,8 +335,8 @@ class UNISONO_EXPORT Communicator {
   Request all_to_all_async(In&& in, Out&& out) {
     return run_async(detail::pair_call(detail::view(in), detail::out_view(out), size()));
   }
-  // Collective. v-forms, in which parts may differ in length. Parts are packed in rank order; use
-  // run() for other offsets.
+  // Collective. The v-forms: parts may differ in length. Parts are packed in rank order; use run()
+  // for other offsets.
   template <InBuffer In, OutBufferLike<In> Out>
   void all_gather_v(In&& in, Out&& out, std::span<const std::size_t> counts) {
     run(detail::v_call(Collective::all_gather_v, detail::view(in), detail::out_view(out), counts, 0,
@@ -412,7 +415,7 @@ class UNISONO_EXPORT Communicator {
   // Typed forms. A buffer is a span, a std::vector, a std::array or anything else that std::span
   // can be constructed from, except a built-in array. Its elements are trivially copyable. recv()
   // and send_recv() return the number of elements received.
-  // Errors: those above; usage on this rank, after the receive, if the message's end is part of an
+  // Errors: those above; usage on this rank, after the receive, if the message ends within an
   // element.
   template <Message In>
   void send(In&& data, int to, int tag = 0, int timeout_ms = -1) {
@@ -453,25 +456,28 @@ class UNISONO_EXPORT Communicator {
     return recv_async(out.data(), out.size_bytes(), from, tag, timeout_ms);
   }
 
-  // Collective. Forms one group for each color; the ranks are ordered by key, then by rank. A rank
-  // with a negative color gets an empty communicator, whose size() is 0.
+  // Collective. Forms one group for each color. The ranks of a group are ordered by key, then by
+  // their rank in this communicator. A rank with a negative color gets an empty communicator, whose
+  // size() is 0.
   // Errors: those of a collective, resource.
   Communicator split(int color, int key);
-  // Makes a group of `members` (ranks of this group, in the order of the new one). Collective over
-  // these members alone; each must be a separate process. `id` must be the same on all members. Two
-  // groups that are made from this communicator and share a member need different ids while both
-  // live. Costs one memory mapping, and no descriptor or thread.
+  // Makes a group of `members`: ranks of this communicator, in the order that they have in the new
+  // group. Collective over these members alone. Each member must be a separate process. `id` must
+  // be the same on all members. If two groups are made from this communicator, share a member and
+  // live at the same time, their ids must differ. A group costs one memory mapping, and no
+  // descriptor or thread.
   // Threads: any.
   // Errors: those of a collective; mismatch with both lists if the members name different ranks or
-  // another order; connection if they do not all call it within the time limit of connect();
-  // resource.
+  // another order; connection if a member does not call subgroup() within the time limit of
+  // connect(); resource.
   Communicator subgroup(std::span<const int> members, std::uint64_t id);
 
   // Local. Labels the next calls of this rank on any group of this world, for example with a layer
   // or a phase, until the next label; an empty text removes the label. unisono top shows the label,
-  // and recordings (UNISONO_RECORD, unisono run --record) name the calls by it. Without a recording
-  // it costs about ten nanoseconds.
-  // Units: 103 bytes, further ones are dropped; a recording keeps about 400 different labels.
+  // and recordings (UNISONO_RECORD, unisono run --record) name the calls by the label. Without a
+  // recording, label() costs about ten nanoseconds.
+  // Units: at most 103 bytes; further bytes are dropped. A recording keeps about 400 different
+  // labels.
   // Threads: any.
   // Errors: usage.
   void label(std::string_view text);
@@ -484,17 +490,17 @@ class UNISONO_EXPORT Communicator {
   // Local. Returns the error that has ended this communicator's world (the next operation would
   // throw it), or nothing while no error is known. Checks for dead ranks and for reports from other
   // hosts, as a waiting operation does, so that a thread can monitor the world while this rank
-  // computes or waits for something else. Never blocks: it makes some system calls, which take
-  // about a microsecond plus one for each rank on another host. Does not report a rank that left in
-  // order before another rank needed it, nor a stopped process.
+  // computes or waits for something else. Never blocks. Its system calls take about a microsecond,
+  // plus about a microsecond for each rank on another host. Does not report a rank that left
+  // normally before another rank needed it, and does not report a stopped process.
   // Threads: any.
   // Errors: usage.
   std::optional<Error> failure() const;
 
   // Local. Returns, in ascending order, the ranks of this group that have not entered this rank's
-  // latest collective. Still valid after that collective has timed out; the text of the timeout
-  // says what each late rank did last. Ranks on other hosts report their position only while a rank
-  // waits; until then they count as late.
+  // latest collective. The result stays valid after that collective has timed out; the text of the
+  // timeout error says what each late rank did last. Ranks on other hosts report their position
+  // only while a rank waits; until then they count as late.
   // Errors: usage.
   std::vector<int> late_ranks() const;
 
@@ -503,41 +509,42 @@ class UNISONO_EXPORT Communicator {
   // Threads: any.
   Statistics statistics() const;
 
-  // Returns a communicator of the remaining ranks, in their old order. Call it after an error that
-  // has ended the world, on the communicator that connect(), shrink() or grow() returned.
-  // Collective over the remaining ranks: it ends the old world on all ranks, blocks until every
-  // rank has called it or is known to be dead, and gives all callers the same ranks. Afterwards the
+  // Returns a communicator of the remaining ranks, in their old order. Call shrink() after an error
+  // that has ended the world, on the communicator that connect(), shrink() or grow() returned.
+  // Collective over the remaining ranks. It ends the old world on all ranks, and blocks until every
+  // rank has called shrink() or is known to be dead. All callers get the same ranks. Afterwards the
   // old communicator can only be destroyed; split its groups again.
   // Errors: evicted if the others continued without this rank, or if this rank must not continue
   // without them; usage; those of connect().
   Communicator shrink(const ShrinkOptions& options = {});
-  // Returns a communicator of `size` ranks: the ranks of this one, with the same numbers, and new
-  // processes. Collective: the new processes call connect() as ranks size() and up of a world of
-  // `size`, with the job name (and address) of the first world. This communicator stays usable.
-  // `address` is where rank 0 listens for the new processes; empty: the address of the first world.
+  // Returns a communicator of `size` ranks: the ranks of this communicator, with the same numbers,
+  // and new processes. Collective over the ranks of this communicator. The new processes call
+  // connect() with ConnectOptions::size = `size`, with the ranks from size() to `size` - 1, and
+  // with the job name (and address) of the first world. This communicator stays usable. `address`
+  // is where rank 0 listens for the new processes; empty: the address of the first world.
   // Errors: those of connect(), usage.
   Communicator grow(int size, const std::string& address = {});
-  // Local. Returns each rank's number in the world that this one was shrunk from; empty if this
-  // world was not shrunk.
+  // Local. Returns, for each rank, its number in the world from which shrink() made this world;
+  // empty if shrink() did not make this world.
   std::vector<int> previous_ranks() const;
-  // Local. Returns the number of ranks in the world that this one was shrunk from; 0 if this world
-  // was not shrunk.
+  // Local. Returns the number of ranks in the world from which shrink() made this world; 0 if
+  // shrink() did not make this world.
   int previous_size() const;
 
   // Registers memory. Local: the peers need not do the same. allocate() returns new, zeroed,
-  // page-aligned memory. register_buffer() moves the whole pages of ordinary private memory to
-  // shared pages at the same address, once, at about 1 ms per MiB; the memory must stay mapped
-  // while the Region lives.
+  // page-aligned memory. register_buffer() copies the whole pages of ordinary private memory to
+  // shared pages at the same address. This takes about 1 ms per MiB, once. The memory must stay
+  // mapped while the Region lives.
   // Units: bytes.
   // Errors: usage (memory that is not mapped, or is registered already), resource.
   Region allocate(std::size_t bytes);
   Region register_buffer(std::span<std::byte> memory);
 
-  // Local. For kernels that read the registered memory of peers themselves. place_of() describes
-  // this memory to other ranks; region is 0 if the memory is not registered. peer_memory() returns
-  // the address at which this rank can read `bytes` bytes of rank `peer` of this group, or nullptr
-  // if it cannot. The caller must synchronise with the owner, for example with barrier(), before
-  // the owner changes the memory again. The memory stays readable while its Region lives.
+  // Local. For kernels that read other ranks' registered memory directly. place_of() describes this
+  // memory to other ranks; region is 0 if the memory is not registered. peer_memory() returns the
+  // address at which this rank can read `bytes` bytes of rank `peer` of this group, or nullptr if
+  // it cannot. The caller must synchronise with the owner, for example with barrier(), before the
+  // owner changes the memory again. The memory stays readable while its Region lives.
   // Threads: any.
   SharedPlace place_of(const void* data, std::size_t bytes) const;
   const std::byte* peer_memory(int peer, const SharedPlace& place, std::size_t bytes) const;
@@ -545,7 +552,8 @@ class UNISONO_EXPORT Communicator {
   // Collective. Starts several operations as one. `body` calls async operations on this
   // communicator; group() returns when all of them are done, so their requests need no wait().
   // Consecutive small all_reduces of the same dtype and operation become one. If `body` throws,
-  // nothing is started, and group() rethrows it; this must happen on all ranks or on none.
+  // nothing is started, and group() rethrows the exception. `body` must throw on all ranks or on
+  // none.
   // Errors: usage for a blocking call on this communicator in `body`; those of the operations.
   void group(const std::function<void()>& body);
 
@@ -558,8 +566,8 @@ class UNISONO_EXPORT Communicator {
   std::shared_ptr<detail::Core> core_;
 };
 
-// Runs `body` on `ranks` ranks, each a thread of this process, and waits for them. Rethrows the
-// first exception.
+// Starts `ranks` threads in this process, each as one rank. Each thread calls `body`. Waits until
+// all threads have ended, and rethrows the first exception.
 UNISONO_EXPORT void run_threads(int ranks, const std::function<void(Communicator&)>& body,
                                 const ConnectOptions& options = {});
 

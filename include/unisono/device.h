@@ -29,7 +29,7 @@ typedef struct unisono_device_handle* unisono_device_t; /* a rank's handle on a 
 typedef struct unisono_device_options {
   size_t struct_size;
   int device;           /* CUDA device number */
-  int channels;         /* thread blocks per operation, the same on all ranks; 0: chosen */
+  int channels;         /* thread blocks per operation, the same on all ranks; 0: automatic */
   int timeout_ms;       /* limit of the wait for a late rank; -1: five minutes; 0: no limit */
   int reserved;         /* 0 */
   size_t scratch_bytes; /* of device memory, the same on all ranks */

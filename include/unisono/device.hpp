@@ -1,5 +1,5 @@
 // Collectives on GPU memory, between ranks on one host: a kernel on each rank's stream does the
-// rank's part, and nothing waits on the host.
+// rank's part, and no host thread waits.
 //
 //   unisono::DeviceGroup group(comm, {.device = 0});
 //   group.run({.collective = unisono::Collective::all_reduce, .in = gradients, .out = gradients,
@@ -15,22 +15,23 @@
 // - Other memory is copied to a staging buffer first.
 //
 // Within one call, all ranks must use the same kind of memory. A rank without elements may pass
-// null, which counts as directly accessible memory (between processes: as memory from allocate(),
-// if the group has any).
+// null. Null counts as directly accessible memory; between processes, it counts as memory from
+// allocate() if the group has such memory.
 //
 // Limits: there is no kernel for `user`, nor for premul_sum of integers. A timeout_ms in the call
 // is refused; set DeviceOptions::timeout_ms.
-// In place: as in rules.h, except that an all_reduce is in place on all ranks or on none,
-// a broadcast on all of them (`in` may be null), and an all_to_all on none.
+// In place: as in rules.h, with three exceptions. An all_reduce must be in place on all ranks or on
+// none. A broadcast must be in place on all ranks (`in` may be null). An all_to_all must not be in
+// place on any rank.
 //
-// CUDA graphs: calls may be captured. Within a graph they run in the order of their calls, whatever
-// their streams; all ranks must replay their graphs in the same order. Relative to the group's
-// other calls, a replay is ordered only by its stream: make other streams wait for it with an
-// event, and let it finish before the group is closed.
+// CUDA graphs: calls may be captured. Within a graph, the collectives run in the order of the
+// calls, on whatever streams. All ranks must replay their graphs in the same order. Relative to the
+// group's other calls, a replay is ordered only by its stream: make other streams wait for the
+// replay with an event, and let the replay finish before the group is closed.
 //
 // Errors: an invalid call throws usage at once. A later failure (a rank dies, is late or makes a
-// different call) stops the kernels of all ranks within about 20 ms, and the next run(), check() or
-// synchronize() throws it; do not use the outputs of those kernels.
+// different call) stops the kernels of all ranks within about 20 ms. The next run(), check() or
+// synchronize() throws the error. Do not use the outputs of the stopped kernels.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +52,7 @@ using DeviceStream = void*;
 // Options of a DeviceGroup.
 struct DeviceOptions {
   int device = 0;       // CUDA device number
-  int channels = 0;     // thread blocks per operation, the same on all ranks; 0: chosen
+  int channels = 0;     // thread blocks per operation, the same on all ranks; 0: automatic
   int timeout_ms = -1;  // limit of the wait for a late rank; -1: five minutes; 0: no limit
   std::size_t scratch_bytes = std::size_t{32} << 20;  // of device memory, the same on all ranks
 };
@@ -60,13 +61,14 @@ struct DeviceOptions {
 // set_timeout() may be called from any thread.
 class UNISONO_EXPORT DeviceGroup {
  public:
-  // Collective. Makes a group of all ranks of `comm`, which must outlive it.
+  // Collective. Makes a group of all ranks of `comm`. `comm` must outlive the group.
   // Errors: config (no driver, no such device, a library without kernels, a device that cannot
   // reach the memory of another), usage (ranks on several hosts, options that differ), resource.
   explicit DeviceGroup(Communicator& comm, const DeviceOptions& options = {});
   DeviceGroup(DeviceGroup&&) noexcept;
   DeviceGroup& operator=(DeviceGroup&&) noexcept;
-  // Closes the group. If other ranks still run a collective, they see that this rank has left.
+  // Closes the group. If other ranks still run a collective of the group, they detect that this
+  // rank has left.
   ~DeviceGroup();
 
   // Collective. Starts a collective on the stream, after the work that the stream already holds,
@@ -81,9 +83,9 @@ class UNISONO_EXPORT DeviceGroup {
   // Errors: usage, resource, the error that has ended the group.
   void* allocate(std::size_t bytes);
 
-  // Collective. Waits until this rank's calls are done and the other ranks close too, because they
-  // may access this rank's memory. If a rank has not come after timeout_ms, the communicator ends
-  // for all ranks. No other call may follow.
+  // Collective. Waits until this rank's calls are done and the other ranks have called close() as
+  // well, because until then they may access this rank's memory. If a rank has not called close()
+  // after timeout_ms, the communicator ends for all ranks. No other call may follow.
   // Units: milliseconds; -1: the limit of `comm`.
   void close(int timeout_ms = -1);
   // Local. Changes DeviceOptions::timeout_ms on this rank.

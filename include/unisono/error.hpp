@@ -27,10 +27,10 @@ inline constexpr ErrorCode kLastErrorCode = ErrorCode::evicted;  // the greatest
 
 UNISONO_EXPORT std::string_view to_string(ErrorCode code);  // "usage", "peer_lost", ...
 
-// The place of the error; -1 or empty if a field does not apply. Ranks are world ranks, also for
-// errors in split groups. Only errors that a class built on a Communicator finds itself, such as a
-// wrong argument of a DeviceGroup, give ranks of that communicator. Steps count from 1, as in
-// `unisono show`.
+// The place of the error; a field that does not apply is -1 or empty. Ranks are world ranks, also
+// for errors in split groups. There is one exception: a class that is built on a Communicator, such
+// as DeviceGroup, detects some errors itself, for example a wrong argument. These errors give ranks
+// of this communicator. Steps count from 1, as in `unisono show`.
 struct ErrorContext {
   int rank = -1;
   int peer = -1;
@@ -46,8 +46,8 @@ class UNISONO_EXPORT Error : public std::runtime_error {
   // `message`: "<summary>\n<hint>"; the hint may be missing.
   Error(ErrorCode code, const std::string& message, ErrorContext context = {});
   ErrorCode code() const noexcept { return code_; }
-  // Parts of the message without the code: all of it, its first line, and the rest. Valid while the
-  // error lives.
+  // message() returns the message without the code, summary() its first line, and hint() the other
+  // lines. Valid while the error lives.
   std::string_view message() const noexcept;
   std::string_view summary() const noexcept;
   std::string_view hint() const noexcept;  // may be empty

@@ -49,12 +49,13 @@ typedef struct unisono_expert_exchange_options {
   int layout;
   int alignment;    /* expert_major: each expert's first row is a multiple of this */
   int64_t capacity; /* most rows for one expert, over all ranks; -1: no limit */
-  /* The experts of rank 0, then those of rank 1 and so on, and the number of experts on each rank
-   * (n counts). Both NULL: even, contiguous parts. Read before the function returns. */
+  /* experts_of_ranks has the experts of rank 0, then the experts of rank 1, and so on. counts has
+   * the number of experts on each of the n ranks. Both NULL: each rank gets consecutive experts,
+   * spread evenly. Both lists are read before the function returns. */
   const int* experts_of_ranks;
   const int* counts;
-  /* The most tokens that a rank will route at once, and the bytes of a row, if known: memory for an
-   * even routing is then allocated at once. It grows if more come. */
+  /* The most tokens that a rank will route at once, and the bytes of a row. If both are known,
+   * memory for an even routing is allocated in advance. The memory grows if it does not suffice. */
   size_t max_tokens;
   size_t row_bytes;
 } unisono_expert_exchange_options_t;
@@ -68,8 +69,8 @@ typedef struct unisono_routing_shape {
   size_t rows;         /* that a dispatch writes on this rank, padding included */
   size_t experts_here; /* on this rank */
   int64_t dropped;     /* because of the capacity, on all ranks */
-  /* By row, valid until the routing is freed: the source rank (-1: padding), the token, and its
-   * place among the k (rank_major: its first place). */
+  /* By row, valid until the routing is freed: the source rank (-1: padding), the token, and the
+   * token's slot (rank_major: its first slot on this rank). */
   const int* source_ranks;
   const int64_t* source_tokens;
   const int* source_slots;
@@ -91,7 +92,7 @@ typedef struct unisono_payload {
   const void* in; /* [tokens][row_bytes]; one_a_slot: [tokens][k][row_bytes] */
   void* out;      /* [rows][row_bytes] */
   size_t row_bytes;
-  int one_a_slot; /* 1: a row for each of the k places, as for weights; not for rank_major */
+  int one_a_slot; /* 1: a row for each of the k slots, as for weights; not for rank_major */
   int coding;
   unisono_dtype_t dtype; /* needed for a coding; the same on all ranks */
   int reserved;          /* 0 */
@@ -137,9 +138,9 @@ UNISONO_EXPORT unisono_result_t unisono_expert_exchange_create(
  * asynchronous calls that it has started. */
 UNISONO_EXPORT unisono_result_t unisono_expert_exchange_free(unisono_expert_exchange_t* exchange)
     UNISONO_NOEXCEPT;
-/* Local. Returns the most tokens that any rank has routed at once (max_tokens if that is larger),
- * and the most rows that a routing of so many tokens can bring to this rank. Buffers of this length
- * serve all such routings. */
+/* Local. Returns two limits. *max_tokens is the most tokens that any rank has routed at once, or
+ * the option max_tokens if it is larger. *max_rows is the most rows that a routing of *max_tokens
+ * tokens per rank can bring to this rank. Buffers of *max_rows rows serve all such routings. */
 UNISONO_EXPORT unisono_result_t unisono_expert_exchange_limits(unisono_expert_exchange_t exchange,
                                                                size_t* max_tokens,
                                                                size_t* max_rows) UNISONO_NOEXCEPT;
@@ -163,8 +164,8 @@ UNISONO_EXPORT unisono_result_t unisono_routing_expert(int local, unisono_routin
                                                        size_t* first_row,
                                                        size_t* rows) UNISONO_NOEXCEPT;
 
-/* Collective. Brings rows to the ranks of their experts; at most 8 payloads. Tokens must not change
- * until it returns; all peers have read them then.
+/* Collective. Brings rows to the ranks of their experts; at most 8 payloads. The tokens must not
+ * change until unisono_dispatch() returns; all peers have read them by then.
  * Shapes: see unisono_payload_t.
  * In place: no output may overlap an input or another output. */
 UNISONO_EXPORT unisono_result_t
@@ -210,8 +211,8 @@ unisono_combine_backward(unisono_routing_t routing, const unisono_combine_gradie
                          unisono_expert_exchange_t exchange) UNISONO_NOEXCEPT;
 
 /* Collective. Excludes the experts of some ranks from the next unisono_route() on. The mask is the
- * union of the ranks that any rank names; it replaces the old one, and unisono_masked() returns
- * it. */
+ * union of the ranks that the calls of all ranks name. It replaces the old mask, and
+ * unisono_masked() returns it. */
 UNISONO_EXPORT unisono_result_t unisono_mask(const int* ranks, size_t count,
                                              unisono_expert_exchange_t exchange) UNISONO_NOEXCEPT;
 /* Collective. Excludes the experts of some ranks for the next `routes` calls of unisono_route() on
@@ -225,8 +226,9 @@ UNISONO_EXPORT unisono_result_t unisono_masked(int* ranks, size_t* count,
                                                unisono_expert_exchange_t exchange) UNISONO_NOEXCEPT;
 
 /* Local. Computes the placement of a new exchange after unisono_shrink(): each remaining rank keeps
- * its experts. `options` are those of the old exchange on `ranks_before` ranks. Writes counts[size
- * of survivors] and the experts of these ranks, which are at most as many as before.
+ * its experts. `options` are those of the old exchange on `ranks_before` ranks. Writes to `counts`
+ * the number of experts on each rank of `survivors`, and to `experts_of_ranks` the experts of these
+ * ranks, which are at most as many as before.
  * Errors: USAGE, for example if an expert's last rank is lost. */
 UNISONO_EXPORT unisono_result_t unisono_experts_after_shrink(
     const unisono_expert_exchange_options_t* options, int ranks_before, unisono_comm_t survivors,
@@ -251,7 +253,7 @@ typedef struct unisono_expert_move {
 
 /* Local. Lists the copies that change one placement of `ranks` ranks into another; both are as in
  * unisono_expert_exchange_options_t. *count is the room of `moves` on entry and the number of moves
- * on return; if that is larger, only the first ones are written.
+ * on return; if the number of moves is larger than the room, only the first moves are written.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_find_expert_moves(const int* experts_before,
                                                           const int* counts_before,
@@ -268,9 +270,10 @@ UNISONO_EXPORT unisono_result_t unisono_bytes_of_moves(const unisono_expert_move
                                                        size_t* bytes) UNISONO_NOEXCEPT;
 
 /* Collective. Copies weights between steps, expert_bytes per move: from held[i] on the rank that
- * sends moves[i] to placed[i] on the rank that receives it. Entries that a rank does not send, or
- * receive, may be NULL. If a rank sends an expert to several ranks, held[i] of the first of these
- * moves is used. All weights are read before any is written.
+ * sends moves[i] to placed[i] on the rank that receives it. On a rank that does not send moves[i],
+ * held[i] may be NULL; on a rank that does not receive moves[i], placed[i] may be NULL. If a rank
+ * sends an expert to several ranks, held[i] of the first of these moves is used. All weights are
+ * read before any weights are written.
  * Errors: those of move_experts() in parallel/expert_balance.hpp, on all ranks, before any memory
  * is written. */
 UNISONO_EXPORT unisono_result_t unisono_move_experts(const unisono_expert_move_t* moves,

@@ -29,7 +29,7 @@ struct Explanation {
 
   Collective collective = Collective::barrier;
   int ranks = 1;
-  double bytes = 0;  // the larger of the bytes that a rank sends and receives in total
+  double bytes = 0;  // that a rank sends or receives in total, whichever is larger
   std::string chosen;
   Why why = Why::built_in;
   std::string profile;                // the file, if there is one

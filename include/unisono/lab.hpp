@@ -24,8 +24,8 @@ struct PredictedAlgorithm {
   double time_us = 0;
 };
 // Local. Simulates each algorithm of the collective on the first `ranks` ranks of a topology, as
-// `unisono plan --on` does. Returns the fastest first.
-// Units: `bytes`: the larger of what a rank sends and receives in total.
+// `unisono plan --on` does. Returns the algorithms, the fastest first.
+// Units: `bytes`: the bytes that a rank sends or receives in total, whichever is larger.
 UNISONO_EXPORT std::vector<PredictedAlgorithm> predict(Collective collective, int ranks,
                                                        double bytes, std::string_view topology);
 
@@ -48,7 +48,7 @@ UNISONO_EXPORT std::vector<PlannedLayout> plan_training(std::string_view model,
                                                         double sequence);
 
 // Local. Proves a step, the text of a unisono.step/1 (docs/formats/step.md). Returns one text for
-// each mistake; none if the step computes what one process would.
+// each mistake; no text if the step computes the same as one process would.
 UNISONO_EXPORT std::vector<std::string> check_step(std::string_view step);
 
 }  // namespace unisono::lab

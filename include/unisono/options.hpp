@@ -20,9 +20,9 @@ inline constexpr int kMostThreads = 256;  // ConnectOptions::threads
 enum class TransportKind : std::uint8_t { automatic, shm, tcp };
 
 // The waiting policy: a rank polls `spin` times, then yields to other threads for `yield_us`
-// microseconds, then sleeps. Smaller numbers leave more CPU time to others and cost a wake-up of
-// some microseconds. A member that is -1 is read from UNISONO_WAIT, else from the profile, else
-// chosen by the number of CPUs.
+// microseconds, then sleeps. Smaller numbers leave more CPU time to other threads, but a rank that
+// sleeps needs some microseconds to wake up. If a member is -1, its value comes from UNISONO_WAIT,
+// else from the profile, else from the number of CPUs.
 struct WaitOptions {
   int spin = -1;
   int yield_us = -1;
@@ -45,32 +45,33 @@ struct ConnectOptions {
   // A file that every rank can read and write, used as the meeting point instead of the
   // environment. With it, a missing `rank` is assigned in the order of arrival. One host only.
   std::string file;
-  // Limit for connect() to wait for all ranks, which allows at least 1 s within a host. 0: no
-  // limit.
+  // Limit of the time that connect() waits for all ranks. Within a host, a limit below 1 s counts
+  // as 1 s. 0: no limit.
   int connect_timeout_ms = 30'000;
-  // Limit for one operation to wait for its peers without progress. 0: no limit.
+  // Limit of the time that one operation waits for its peers without progress. 0: no limit.
   int timeout_ms = 300'000;
   // Forces an algorithm for a collective, "all_reduce=ring,broadcast=binomial", or a schedule from
-  // a file, "all_reduce=mine.json". If it cannot serve a call, the call fails; it is never
-  // replaced. "reproducible" instead of an algorithm selects one that sums in rank order: the
-  // results have the same bits over any transport, on any hosts, for any length. "tree_order" sums
-  // over a fixed tree (unisono/tree_sum.hpp). Either of them alone applies to all reducing
-  // collectives; scans, which have no tree, then sum in rank order.
+  // a file, "all_reduce=mine.json". If the forced algorithm cannot serve a call, the call fails;
+  // the library never uses another algorithm instead. "reproducible" instead of a name selects an
+  // algorithm that sums in rank order: the results have the same bits over any transport, on any
+  // hosts, for any length. "tree_order" sums over a fixed tree (unisono/tree_sum.hpp). Either word
+  // alone applies to all reducing collectives. Scans have no tree; with "tree_order" they sum in
+  // rank order.
   std::string algorithm;
-  // A file of `unisono tune`. It chooses algorithms where none is forced, and how many of `threads`
-  // move a call; it must be the same on all ranks. "none": the built-in choice. Groups with ranks
-  // on several hosts choose by a cost model and take only the waiting policy from it. Unset:
-  // UNISONO_PROFILE, else $XDG_CONFIG_HOME/unisono/profile.json or ~/.config/unisono/profile.json
-  // if it exists.
+  // A file that `unisono tune` wrote, the same on all ranks. For each call, it selects the
+  // algorithm, unless one is forced, and how many of the `threads` move the data. "none": the
+  // built-in choices. For groups with ranks on several hosts, a cost model selects the algorithms,
+  // and the file only sets the waiting policy. Unset: UNISONO_PROFILE, else
+  // $XDG_CONFIG_HOME/unisono/profile.json or ~/.config/unisono/profile.json if it exists.
   std::string profile;
   WaitOptions wait = {};
   // For ranks on several hosts: the address "host:port" where rank 0 listens while the ranks
-  // connect, the same on all ranks. Needs a token. Unset: UNISONO_ADDRESS, else the launcher's, if
-  // it reports several hosts. Ranks on one host still share memory.
+  // connect, the same on all ranks. Needs a token. Unset: UNISONO_ADDRESS, else the launcher's
+  // address, if the launcher reports several hosts. Ranks on one host still share memory.
   std::string address;
   // The addresses of this host that other ranks may connect to, as names of interfaces and
-  // networks: "eth0,10.0.0.0/8", or "^docker0" for all but one. Unset: UNISONO_INTERFACE, else the
-  // interface that the system uses to reach rank 0.
+  // networks: "eth0,10.0.0.0/8", or "^docker0" for all but this interface. Unset:
+  // UNISONO_INTERFACE, else the interface that the system uses to reach rank 0.
   std::string interface;
   // The ports that this rank may listen on, "20000-20999". Unset: UNISONO_PORTS, else any.
   std::string ports;
@@ -88,37 +89,41 @@ struct ConnectOptions {
   // stay exact, and so do a team's calls, "reproducible" ones, and calls with an algorithm that
   // would round twice. 0: no rounding. -1: UNISONO_MAX_ERROR, else 0.
   double max_error = -1;
-  // The most threads of this rank that move a long blocking call: the caller, and helpers that
-  // otherwise sleep. 1 to kMostThreads, the same on all ranks. On one host a profile may use fewer
-  // if they are faster. The results have the same bits for any number. Groups with helpers take
-  // more memory. 0: UNISONO_THREADS, else 1 (no helpers).
+  // The most threads of this rank that move the data of a long blocking call: the caller, and
+  // helper threads, which sleep otherwise. 1 to kMostThreads, the same on all ranks. On one host a
+  // profile may select fewer threads where these are faster. The results have the same bits for any
+  // number of threads. Groups with helpers take more memory. 0: UNISONO_THREADS, else 1 (no
+  // helpers).
   int threads = 0;
   // For ranks on several hosts that can already communicate, over a key-value store or another
-  // library: takes this rank's text and returns the texts of all ranks, by rank. The ranks then
-  // connect through it, and nobody listens at `address`, which only selects this rank's own address
-  // by its direction (the port is ignored); without `address` any address but a loopback is used.
-  // connect() rethrows what this function throws.
+  // library. The function takes this rank's text and returns the texts of all ranks, by rank. The
+  // ranks then connect through this function, and nobody listens at `address`. `address` only
+  // selects which of its own addresses this rank uses: the one from which the system reaches
+  // `address`; the port is ignored. Without `address`, any address but a loopback is used. If this
+  // function throws, connect() rethrows the exception.
   std::function<std::vector<std::string>(const std::string& mine)> bootstrap = nullptr;
-  // Called about ten times a second by a thread that waits for its peers, in connect() or in an
-  // operation, possibly the progress thread. If it returns true, connect() fails, or the world ends
-  // as with abort(), with the error `aborted`. It must not wait for operations, nor throw.
+  // A thread that waits for its peers, in connect() or in an operation, calls this function about
+  // ten times a second. This may be the progress thread. If the function returns true during
+  // connect(), connect() fails with `aborted`. If it returns true during an operation, the world
+  // ends with `aborted`, as after abort(). The function must not wait for operations, and must not
+  // throw.
   std::function<bool()> interrupted = nullptr;
 };
 
 // Options of Communicator::shrink().
 struct ShrinkOptions {
-  // Limit of the wait for ranks that may be alive and have not called shrink(); after that the
-  // others continue without them. -1: as long as for connecting; 0: no limit.
+  // Limit of the wait for ranks that may be alive and have not called shrink(). After this time the
+  // other ranks continue without them. -1: the limit of connect(); 0: no limit.
   int timeout_ms = -1;
-  // true: at most one world can follow this one, even if the network separates its hosts. The ranks
-  // that continue are more than half of all ranks not proved dead, or exactly half including the
-  // lowest of them. false: all ranks that can reach each other continue.
+  // true: at most one world can follow this world, even if the network separates its hosts. Count
+  // the ranks that are not proved dead: only more than half of them may continue, or exactly half
+  // if these include the lowest rank. false: all ranks that can reach each other continue.
   bool quorum = true;
 };
 
-// Local. Checks the UNISONO_* variables of the environment. For programs that connect long after
-// their start, or that give options which override the environment. Returns a sentence for each
-// unknown UNISONO_* variable. Addresses and folders are checked only when they are used.
+// Local. Checks the UNISONO_* variables of the environment, and returns a sentence for each unknown
+// UNISONO_* variable. Use it in a program that connects long after its start, or whose options
+// override the environment. Addresses and folders are checked only when they are used.
 // Threads: any.
 // Errors: config for the first variable with an invalid value.
 UNISONO_EXPORT std::vector<std::string> check_environment();

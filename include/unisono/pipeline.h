@@ -1,6 +1,6 @@
 /* Pipelines for C: the schedules of `unisono pipeline list`, or of a file, and a runner that
- * executes one with the computations of a model. parallel/pipeline.hpp describes both; results and
- * errors are as in unisono.h. */
+ * executes a schedule with the computations of a model. parallel/pipeline.hpp describes both;
+ * results and errors are as in unisono.h. */
 #pragma once
 
 #include <stddef.h>
@@ -34,8 +34,8 @@ UNISONO_EXPORT int unisono_pipeline_schedule_stages(unisono_pipeline_schedule_t 
 /* Local. Returns the rank of a stage; -1 if there is no such stage. */
 UNISONO_EXPORT int unisono_pipeline_schedule_rank_of(
     int stage, unisono_pipeline_schedule_t schedule) UNISONO_NOEXCEPT;
-/* Local. Frees the schedule and sets *schedule to NULL; *schedule may be NULL. Pipelines keep what
- * they need of it. */
+/* Local. Frees the schedule and sets *schedule to NULL; *schedule may be NULL. Pipelines made from
+ * it stay usable. */
 UNISONO_EXPORT unisono_result_t
 unisono_pipeline_schedule_free(unisono_pipeline_schedule_t* schedule) UNISONO_NOEXCEPT;
 
@@ -50,9 +50,9 @@ typedef struct unisono_pipeline_stage {
 } unisono_pipeline_stage_t;
 #define UNISONO_PIPELINE_STAGE_INIT {sizeof(unisono_pipeline_stage_t), 0, UNISONO_F32, NULL, 0}
 
-/* One computation. The library owns the memory, which is aligned to 64 bytes; a pointer is NULL,
- * with 0 bytes, where there is no input or output. `input` is unchanged from F until B, or W, has
- * returned. */
+/* One computation. The library owns the memory, which is aligned to 64 bytes. If there is no input
+ * or no output, its pointers are NULL, with 0 bytes. `input` does not change from the call of F
+ * until B, or W, has returned. */
 typedef struct unisono_pipeline_pass {
   size_t struct_size; /* the library sets it */
   int stage;
@@ -102,8 +102,9 @@ UNISONO_EXPORT unisono_result_t unisono_pipeline_create(
     const unisono_pipeline_options_t* options, unisono_comm_t comm,
     unisono_pipeline_t* pipeline) UNISONO_NOEXCEPT;
 /* Collective. Runs one step: all microbatches forward and backward.
- * Errors: TIMEOUT, PEER_LOST and ABORTED, naming the action that was waited for and the rank that
- * owes it; the result of a callback; USAGE from within a callback, or after a failed step. */
+ * Errors: TIMEOUT, PEER_LOST and ABORTED, naming the action that this rank waited for and the rank
+ * that has not performed it; the result of a callback; USAGE from within a callback, or after a
+ * failed step. */
 UNISONO_EXPORT unisono_result_t unisono_pipeline_run_step(unisono_pipeline_t pipeline)
     UNISONO_NOEXCEPT;
 /* Collective. Returns the last step of all ranks as unisono.pipeline_times/1. Needs `record`. *text

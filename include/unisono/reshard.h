@@ -51,27 +51,28 @@ typedef struct unisono_reshard_part {
 #define UNISONO_RESHARD_PART_INIT {sizeof(unisono_reshard_part_t), 0, 0, {0}, 0}
 
 /* Start from UNISONO_RESHARD_MEMORY_INIT. All lists have an entry for each tensor of
- * unisono_reshard_create(), in its order. Entries of tensors that this rank has no part of are
+ * unisono_reshard_create(), in its order. If this rank has no part of a tensor, its entries are
  * ignored. */
 typedef struct unisono_reshard_memory {
   size_t struct_size;
   const void* const* in; /* this rank's parts before; only read */
   void* const* out;      /* its parts after; must not overlap `in` */
-  /* Elements from one index to the next, for each dimension of a part. NULL, as list or as entry:
-   * row-major without gaps. */
+  /* Elements from one index to the next, for each dimension of a part. A list or an entry that is
+   * NULL means row-major without gaps. */
   const ptrdiff_t* const* in_strides;
   const ptrdiff_t* const* out_strides;
 } unisono_reshard_memory_t;
 #define UNISONO_RESHARD_MEMORY_INIT {sizeof(unisono_reshard_memory_t), NULL, NULL, NULL, NULL}
 
-/* Collective. Plans the moves. All ranks pass the same tensors, also ranks outside both meshes. The
- * caller frees *reshard before it frees the communicator; *reshard is NULL after a failure.
+/* Collective. Plans the moves. All ranks, also ranks outside both meshes, pass the same tensors.
+ * The caller frees *reshard before it frees the communicator; *reshard is NULL after a failure.
  * Errors: CONFIG for a layout that cannot be read, on this rank alone; USAGE for a layout that does
  * not fit; MISMATCH if the tensors differ; those of a collective. */
 UNISONO_EXPORT unisono_result_t unisono_reshard_create(const unisono_reshard_tensor_t* tensors,
                                                        size_t count, unisono_comm_t comm,
                                                        unisono_reshard_t* reshard) UNISONO_NOEXCEPT;
-/* Local. Fills *part with this rank's part before (`after` is 0), or after.
+/* Local. Fills *part with this rank's part of a tensor: before the move if `after` is 0, otherwise
+ * after the move.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t
 unisono_reshard_get_part(size_t tensor, int after, unisono_reshard_t reshard,

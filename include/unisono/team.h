@@ -19,8 +19,8 @@ typedef struct unisono_team_handle* unisono_team_t; /* the threads of a rank, as
 
 /* Collective. Makes a team with the same number of threads, 1 to 1024, on all ranks; comm stays
  * usable. One thread of each rank calls it. timeout_ms limits how long a call waits for the other
- * threads of its rank to begin it; 0: no limit, -1: 300000. The caller frees *team; *team is NULL
- * after a failure.
+ * threads of its rank to make the call; 0: no limit, -1: 300000. The caller frees *team; *team is
+ * NULL after a failure.
  * Errors: USAGE; MISMATCH if the numbers differ. */
 UNISONO_EXPORT unisono_result_t unisono_team_create(int threads, int timeout_ms,
                                                     unisono_comm_t comm,
@@ -34,7 +34,7 @@ UNISONO_EXPORT unisono_result_t unisono_team_free(unisono_team_t* team) UNISONO_
  * Shapes: as for unisono_broadcast() and the other collectives.
  * In place: see rules.h.
  * Errors: those of unisono_run(); MISMATCH if two threads make different calls; TIMEOUT, naming the
- * thread that has not come. */
+ * thread that has not arrived. */
 UNISONO_EXPORT unisono_result_t unisono_team_broadcast(void* data, size_t count,
                                                        unisono_dtype_t dtype, int root, int thread,
                                                        unisono_team_t team) UNISONO_NOEXCEPT;

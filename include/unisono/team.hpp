@@ -1,16 +1,17 @@
-// Team: several threads of each rank make one collective call together, each moving its share.
+// Team: several threads of each rank make one collective call together. Each thread moves a share
+// of the data.
 //
 //   unisono::Team team(comm, 4);              // once, on every rank
 //   ... in thread t of 4 ...
 //   team.all_reduce(t, data, unisono::sum);   // the same buffers and arguments in all four
 //
 // All threads of a rank make the same calls in the same order, with the whole buffers. The team
-// assigns each thread a fixed slice of the vector, so that its memory stays in the thread's cache
-// between calls. Slices begin on a cache line if the buffer does. A call returns when all slices of
-// this rank are done; each thread then sees the whole result. Fewer threads move a short vector, so
-// that each one moves at least 32 KiB. Thread 0 alone moves an all_to_all in place, and a
-// reduce_scatter that is in place, uses premul_sum, or uses avg of integers of up to 32 bits or of
-// floats narrower than 32 bits.
+// assigns each thread a fixed slice of the vector, so that the slice stays in the thread's cache
+// between calls. If the buffer begins on a cache line, so does every slice. A call returns when all
+// slices of this rank are done; each thread then sees the whole result. A short vector is moved by
+// fewer threads, so that each of these threads moves at least 32 KiB. Thread 0 alone moves an
+// all_to_all in place, and a reduce_scatter that is in place, uses premul_sum, or uses avg of
+// integers of up to 32 bits or of floats narrower than 32 bits.
 //
 // Results: sums are taken in rank order, so they have the same bits for any number of threads and
 // on all ranks.
@@ -20,8 +21,8 @@
 //
 // Errors: those of Communicator::run(); usage (an invalid thread number, or a collective that a
 // team does not have); mismatch (two threads make different calls); timeout (a thread has not
-// arrived; the message names it). An error in a call of several threads ends the team and its
-// world, because other slices of that call may be in progress.
+// arrived; the message names it). If several threads move the data of a call, an error in the call
+// ends the team and its world, because other slices of the call may be in progress.
 #pragma once
 
 #include <memory>
@@ -36,7 +37,8 @@ namespace unisono {
 inline constexpr int kMostTeamThreads = 1024;  // threads of one Team
 
 struct TeamOptions {  // Options of a Team.
-  // Limit of a call's wait for the other threads of its rank to begin it. 0: no limit.
+  // Limit of the time that a call waits for the other threads of its rank to make the call. 0: no
+  // limit.
   int timeout_ms = 300'000;
 };
 
@@ -53,13 +55,12 @@ class UNISONO_EXPORT Team {
   int threads() const;  // Local. Returns the number of threads of this team.
 
   // Collective. The untyped form of all_reduce, broadcast, all_gather, reduce_scatter, all_to_all
-  // and barrier. An empty `algorithm` selects "flat" for sums ("one_shot" for a short all_reduce),
-  // which sums in rank order; for other calls the library chooses. A `timeout_ms` in the call also
-  // limits the wait for the other threads.
-  // Shapes, in-place rule and errors are those at the top.
+  // and barrier. If `algorithm` is empty, sums use "flat", or "one_shot" for a short all_reduce;
+  // both sum in rank order. For other calls the library chooses. A `timeout_ms` in the call also
+  // limits the wait for the other threads. Shapes, in-place rule and errors are those at the top.
   void run(int thread, const Call& call);
 
-  // Collective. Typed forms, as of Communicator.
+  // Collective. Typed forms, as in Communicator.
   template <OutBuffer Data>
   void broadcast(int thread, Data&& data, int root) {
     run(thread, detail::vector_call(Collective::broadcast, detail::view(data),

@@ -35,17 +35,19 @@ struct Leaves {
 UNISONO_EXPORT std::vector<Leaves> even_leaves(std::size_t leaves, int ranks);
 
 // Local. Returns the largest nodes of tree(0, leaves) whose leaves are all among `mine`, in their
-// order. The sum of each is tree(0, count) over its own leaves, so that it can be computed at once.
+// order. The sum of each node is tree(0, count) over the node's own leaves, so the caller can
+// compute it without the other leaves.
 UNISONO_EXPORT std::vector<Leaves> subtrees(std::size_t leaves, const Leaves& mine);
 
-// The running sum of one rank's leaves. Holds at most 2 log2(L) vectors if the leaves come in
-// order, because each sum is formed as soon as both of its terms are there. Threads: one at a time.
+// The running sum of one rank's leaves. If the leaves are added in order, it holds at most 2
+// log2(L) vectors, because each sum is formed as soon as both of its terms are there. Threads: one
+// at a time.
 class UNISONO_EXPORT TreeSum {
  public:
   struct Shape {  // The leaves that a TreeSum adds.
     Dtype dtype = Dtype::f32;
     std::size_t count = 0;   // elements of a leaf
-    std::size_t leaves = 1;  // L: those of all ranks
+    std::size_t leaves = 1;  // L: the leaves of all ranks
     std::size_t first = 0;   // the number of the first leaf that is added here
   };
   // Local.
@@ -54,16 +56,17 @@ class UNISONO_EXPORT TreeSum {
 
   const Shape& shape() const { return shape_; }  // Local.
 
-  // Local. Adds the next leaf, or leaf `number`; reads it only during the call. Leaves may come in
-  // any order.
+  // Local. Adds the next leaf, or leaf `number`. Reads the leaf only during the call. Leaves may be
+  // added in any order.
   // Shapes: count elements.
-  // Errors: usage for a leaf beyond the last one, or one that was added before.
+  // Errors: usage for a leaf that does not exist or was added before.
   void add(const void* leaf) { add(next_, leaf); }
   void add(std::size_t number, const void* leaf);
   // Local. Adds the sum of a node of the tree, as subtrees() lists them.
   // Errors: usage, for example if the leaves do not form a node of the tree.
   void add(const Leaves& node, const void* sum);
-  // Local. Returns the number of the leaf that add() takes next: the one after the last added.
+  // Local. Returns the number of the leaf that add(leaf) adds next: the leaf after the last added
+  // leaf.
   std::size_t next() const { return next_; }
 
   // Local. Writes the sum of all L leaves, if this object has all of them.
@@ -71,11 +74,13 @@ class UNISONO_EXPORT TreeSum {
   // Errors: usage.
   void sum(void* out) const;
 
-  // Collective. Sums the leaves of all ranks. `leaves` is the number of leaves on each rank, or, in
-  // the second form, the leaves themselves, which then need not be in rank order; the same list on
-  // all ranks. A rank may have none. If every rank has one whole subtree, in rank order, as with
-  // equal powers of two, this is one call of the algorithm tree_order. Otherwise each rank sends
-  // all its subtrees, and more bytes are moved.
+  // Collective. Sums the leaves of all ranks. All ranks pass the same list `leaves`. In the first
+  // form, the list has the number of leaves on each rank, and the leaves are in rank order. In the
+  // second form, the list has the leaves of each rank, and the leaves need not be in rank order. A
+  // rank may have no leaves. If every rank has one whole subtree, in rank order, all_reduce() runs
+  // one collective call with the algorithm tree_order. For example, this is so if all ranks have
+  // the same number of leaves and this number is a power of two. Otherwise each rank sends all its
+  // subtrees, and more bytes are moved.
   // Shapes: out: count elements.
   // Errors: usage, and those of Communicator::run().
   void all_reduce(Communicator& communicator, std::span<const std::size_t> leaves, void* out) const;
@@ -85,7 +90,7 @@ class UNISONO_EXPORT TreeSum {
   void reduce(Communicator& communicator, std::span<const std::size_t> leaves, int root,
               void* out) const;
   // Collective. Writes a part of the sum on each rank: rank r gets elements [r, r+1) * count / n.
-  // Shapes: count: n times that of out.
+  // Shapes: count is n times the length of out.
   // Errors: usage, and those of Communicator::run().
   void reduce_scatter(Communicator& communicator, std::span<const std::size_t> leaves,
                       void* out) const;
@@ -97,8 +102,8 @@ class UNISONO_EXPORT TreeSum {
     Scattering(Scattering&&) noexcept;
     Scattering& operator=(Scattering&&) noexcept;
     ~Scattering();
-    // Waits, and returns the sum of this rank's part over the leaves of all ranks of the
-    // communicator.
+    // Waits for the sum over the leaves of all ranks of the communicator, and returns this rank's
+    // part of it.
     // Errors: those of Communicator::run().
     TreeSum finish();
 

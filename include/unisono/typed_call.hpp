@@ -17,7 +17,7 @@ namespace unisono {
 template <typename B>
 concept InBuffer = requires(B& buffer) { std::span(buffer); };
 
-// A buffer that outlives the call: no temporary that owns its elements.
+// A buffer whose elements outlive the call: not a temporary that owns its elements.
 template <typename B>
 concept AsyncInBuffer = InBuffer<B> && requires(B&& buffer) { std::span(std::forward<B>(buffer)); };
 
@@ -39,8 +39,8 @@ concept AsyncInBufferLike = AsyncInBuffer<B> && InBufferLike<B, Other>;
 template <typename B, typename Other>
 concept OutBufferLike = OutBuffer<B> && InBufferLike<B, Other>;
 
-// A buffer that send() and recv() take without a length. Not a built-in array: with a number behind
-// it that could be a length or a rank.
+// A buffer that send() and recv() take without a length. A built-in array is not a Message, because
+// the number after it could be meant as a length or as a rank.
 template <typename B>
 concept Message = InBuffer<B> && std::is_trivially_copyable_v<ElementOf<B>> &&
                   !std::is_array_v<std::remove_reference_t<B>>;

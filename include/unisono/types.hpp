@@ -32,12 +32,12 @@ enum class Dtype : std::uint8_t {
 };
 inline constexpr int kDtypeCount = 13;
 
-// Reduce operations. `avg` is the sum divided by the number of ranks. Integers of up to 32 bits are
-// summed in 32 or 64 bits, 64-bit sums wrap, and the mean truncates towards zero. Floats of fewer
-// than 32 bits are summed in f32 and rounded once. No mean of floats in host memory overflows: f32
-// and f64 inputs are scaled by 2^-k, which rounds inputs below the number of ranks times the least
-// normal number. `premul_sum` multiplies inputs by a scalar before the sum; `user` is the caller's
-// function.
+// Reduce operations. `avg` is the sum divided by the number of ranks. For `avg`, integers of up to
+// 32 bits are summed in 32 or 64 bits, 64-bit sums wrap, and the mean truncates towards zero.
+// Floats of fewer than 32 bits are summed in f32 and rounded once. No mean of floats in host memory
+// overflows, because f32 and f64 inputs are scaled by 2^-k. This rounds inputs below the number of
+// ranks times the least normal number. `premul_sum` multiplies inputs by a scalar before the sum;
+// `user` is the caller's function.
 enum class ReduceOp : std::uint8_t {
   sum,
   prod,
@@ -133,7 +133,7 @@ UNISONO_EXPORT f8e4m3 to_f8e4m3(float value);  // rounds to nearest; overflow gi
 UNISONO_EXPORT f8e5m2 to_f8e5m2(float value);  // rounds to nearest; overflow gives infinity
 
 // The Dtype of a C++ type. Only the types above, the fixed-width arithmetic types, and `long` and
-// `long long` of 64 bits have one.
+// `long long` of 64 bits have a Dtype.
 template <typename T>
 inline constexpr std::optional<Dtype> kDtypeOf = std::nullopt;
 template <>

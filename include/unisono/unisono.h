@@ -32,11 +32,11 @@ UNISONO_EXPORT size_t unisono_dtype_bytes(unisono_dtype_t dtype) UNISONO_NOEXCEP
 
 /* Communicators. */
 
-/* How a rank joins its world. Start from UNISONO_CONNECT_OPTIONS_INIT: struct_size tells the
- * library which members the caller knows. Members that are -1 or NULL, threads 0, and time limits
- * that are unchanged are read from the environment, in this order: UNISONO_*, torchrun (RANK,
- * WORLD_SIZE, ...), Open MPI, MPICH and other PMI launchers, Slurm. With none of them the world has
- * one rank. options.hpp describes each member. */
+/* Options of unisono_connect(). Start from UNISONO_CONNECT_OPTIONS_INIT: struct_size tells the
+ * library which members the caller knows. Members that are -1 or NULL, `threads` if it is 0, and
+ * time limits that are unchanged are read from the environment, in this order: UNISONO_*, torchrun
+ * (RANK, WORLD_SIZE, ...), Open MPI, MPICH and other PMI launchers, Slurm. With none of them the
+ * world has one rank. options.hpp describes each member. */
 typedef struct unisono_connect_options {
   size_t struct_size;
   int rank;
@@ -88,9 +88,9 @@ typedef struct unisono_connect_options {
  * Errors: USAGE, CONFIG, CONNECTION, PEER_LOST, TIMEOUT, RESOURCE, ABORTED. */
 UNISONO_EXPORT unisono_result_t unisono_connect(const unisono_connect_options_t* options,
                                                 unisono_comm_t* comm) UNISONO_NOEXCEPT;
-/* Local. Leaves the group and sets *comm to NULL; *comm may be NULL. Requests that it started can
- * still be waited for, and its plans and regions stay usable. Once this rank has no communicator,
- * plan, request or region of a world, peers that still wait for this rank get UNISONO_PEER_LOST. */
+/* Local. Leaves the group and sets *comm to NULL; *comm may be NULL. Requests, plans and regions of
+ * the group stay usable. When this rank has freed its last communicator, plan, request and region
+ * of a world, peers that still wait for this rank get UNISONO_PEER_LOST. */
 UNISONO_EXPORT unisono_result_t unisono_comm_free(unisono_comm_t* comm) UNISONO_NOEXCEPT;
 /* Local. Returns this rank's number in the group, from 0; -1 if comm is NULL. */
 UNISONO_EXPORT int unisono_rank(unisono_comm_t comm) UNISONO_NOEXCEPT;
@@ -101,43 +101,46 @@ UNISONO_EXPORT int unisono_size(unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT int unisono_local_rank(unisono_comm_t comm) UNISONO_NOEXCEPT;
 /* Local. Returns the number of ranks of the group on this rank's host; 0 if comm is NULL. */
 UNISONO_EXPORT int unisono_local_size(unisono_comm_t comm) UNISONO_NOEXCEPT;
-/* Collective. Forms one group for each color; the ranks are ordered by key, then by rank. A rank
- * with a negative color joins no group, and its *group becomes NULL. Blocks.
+/* Collective. Forms one group for each color. The ranks of a group are ordered by key, then by
+ * their rank in `comm`. A rank with a negative color joins no group, and its *group becomes NULL.
+ * Blocks.
  * Errors: those of a collective, RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_split(int color, int key, unisono_comm_t comm,
                                               unisono_comm_t* group) UNISONO_NOEXCEPT;
-/* Makes a group of `count` members: ranks of comm, in the order of the new group. Collective over
- * these members alone; each must be a process of its own. `id` must be the same on all members. Two
- * groups that are made from comm and share a member need different ids while both live.
+/* Makes a group of `count` members: ranks of comm, in the order that they have in the new group.
+ * Collective over these members alone. Each member must be a separate process. `id` must be the
+ * same on all members. If two groups are made from comm, share a member and live at the same time,
+ * their ids must differ.
  * Threads: any.
  * Errors: those of a collective; MISMATCH with both lists if the members name different ranks or
- * another order; CONNECTION if they do not all call it within the limit of unisono_connect();
- * RESOURCE. */
+ * another order; CONNECTION if a member does not call unisono_subgroup() within the limit of
+ * unisono_connect(); RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_subgroup(const int* members, size_t count,
                                                  unsigned long long id, unisono_comm_t comm,
                                                  unisono_comm_t* group) UNISONO_NOEXCEPT;
-/* Makes a communicator of the remaining ranks, in their old order. Call it after an error that has
- * ended the world, on the communicator of the whole world. Collective over the remaining ranks: it
- * ends the old world and blocks until every rank has called it or is known to be dead. timeout_ms
- * limits the wait for ranks that may be alive; -1: as long as for connecting, 0: no limit. quorum
- * 1: at most one world can follow this one, even if the network separates its hosts; 0: all ranks
- * that can reach each other continue. Afterwards `comm` can only be freed; if *shrunk is `comm`,
- * this function frees it. After an error *shrunk is unchanged.
+/* Makes a communicator of the remaining ranks, in their old order. Call unisono_shrink() after an
+ * error that has ended the world, on the communicator of the whole world. Collective over the
+ * remaining ranks. It ends the old world, and blocks until every rank has called it or is known to
+ * be dead. timeout_ms limits the wait for ranks that may be alive; -1: as long as for connecting,
+ * 0: no limit. quorum 1: at most one world can follow this world, even if the network separates its
+ * hosts; 0: all ranks that can reach each other continue. Afterwards `comm` can only be freed; if
+ * *shrunk is `comm`, this function frees `comm`. After an error *shrunk is unchanged.
  * Errors: EVICTED, USAGE, those of unisono_connect(). */
 UNISONO_EXPORT unisono_result_t unisono_shrink(int timeout_ms, int quorum, unisono_comm_t comm,
                                                unisono_comm_t* shrunk) UNISONO_NOEXCEPT;
 /* Makes a communicator of `size` ranks: the ranks of `comm`, with the same numbers, and new
- * processes. Collective: the new processes connect as ranks of a world of `size`, with the job name
- * (and address) of the first world. `comm` stays usable; if *grown is `comm`, this function frees
- * it. `address` is where rank 0 listens for the new processes; NULL: the address of the first
- * world.
+ * processes. Collective over the ranks of `comm`. The new processes call unisono_connect() with
+ * this `size`, with the ranks that follow those of `comm`, and with the job name (and address) of
+ * the first world. `comm` stays usable; if *grown is `comm`, this function frees `comm`. `address`
+ * is where rank 0 listens for the new processes; NULL: the address of the first world.
  * Errors: those of unisono_connect(), USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_grow(int size, const char* address, unisono_comm_t comm,
                                              unisono_comm_t* grown) UNISONO_NOEXCEPT;
 /* Local. Labels the next calls of this rank on any group of this world, for example with a layer or
  * a phase, until the next label. `unisono top` shows the label, and recordings name the calls by
- * it. NULL or "" removes the label.
- * Units: 103 bytes, further ones are dropped; a recording keeps about 400 different labels.
+ * the label. NULL or "" removes the label.
+ * Units: at most 103 bytes; further bytes are dropped. A recording keeps about 400 different
+ * labels.
  * Threads: any.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_label(const char* text,
@@ -151,7 +154,8 @@ UNISONO_EXPORT unisono_result_t unisono_abort(const char* reason,
 /* Local. Sets *failure to the result that the next operation on `comm` would return, with its text
  * in unisono_last_error(); UNISONO_SUCCESS while no error is known. Checks for dead ranks and for
  * reports from other hosts, as a waiting operation does. Never blocks; makes some system calls.
- * Does not report a rank that left properly before another rank needed it, nor a stopped process.
+ * Does not report a rank that left normally before another rank needed it, and does not report a
+ * stopped process.
  * Threads: any.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_failure(unisono_comm_t comm,
@@ -164,15 +168,16 @@ UNISONO_EXPORT unisono_result_t unisono_failure(unisono_comm_t comm,
 UNISONO_EXPORT unisono_result_t unisono_late_ranks(unisono_comm_t comm, int* ranks,
                                                    int* count) UNISONO_NOEXCEPT;
 
-/* The cost of one kind of call to this rank so far, in this group. */
+/* Statistics of this rank's calls of one kind, in this group, so far. */
 typedef struct unisono_call_statistics {
   size_t struct_size; /* start from UNISONO_STATISTICS_INIT */
   unsigned long long calls;
   unsigned long long bytes; /* per call the larger of input and output; of a receive its message */
   double moving_s;          /* in blocking calls, without waiting */
   double waiting_s;         /* because a peer had not arrived, sent or read */
-  /* Histogram of waiting time per call. skew[0] counts calls that waited less than a microsecond;
-   * skew[k] at least 2^(k-1) and less than 2^k microseconds; the last bucket all longer ones. */
+  /* Histogram of waiting time per call. skew[0] counts the calls that waited less than a
+   * microsecond. skew[k] counts the calls that waited at least 2^(k-1) and less than 2^k
+   * microseconds. The last bucket also counts all calls that waited longer. */
   unsigned long long skew[24];
 } unisono_statistics_t;
 #define UNISONO_STATISTICS_INIT {sizeof(unisono_statistics_t), 0, 0, 0.0, 0.0, {0}}
@@ -189,8 +194,7 @@ UNISONO_EXPORT unisono_result_t unisono_statistics(const char* what, unisono_com
 /* Requests. */
 
 /* Local. Blocks until the operation has ended and returns its result. Consumes the request:
- * *request becomes NULL, also after a failure. Running out of time ends the operations of the world
- * on all ranks.
+ * *request becomes NULL, also after a failure. A timeout ends the world on all ranks.
  * Units: timeout_ms in milliseconds; -1: the limit of the call or the communicator, 0: no limit.
  * Errors: those of the operation; TIMEOUT; USAGE if *request is NULL. */
 UNISONO_EXPORT unisono_result_t unisono_wait(unisono_request_t* request,
@@ -202,9 +206,10 @@ UNISONO_EXPORT unisono_result_t unisono_test(unisono_request_t request, int* don
 
 /* Any collective, with every option. */
 
-/* A user-defined operation: inout[i] = in[i] op inout[i] for `count` elements. Must be associative
- * and commutative; for scan and exclusive_scan associative is enough, because there `in` comes from
- * lower ranks than `inout`. May run in the progress thread, and must not call unisono. */
+/* A user-defined operation: inout[i] = in[i] op inout[i] for `count` elements. The operation must
+ * be associative and commutative. For scan and exclusive_scan it only needs to be associative,
+ * because there `in` comes from lower ranks than `inout`. The function may run in the progress
+ * thread, and must not call unisono. */
 typedef void (*unisono_combine_t)(void* inout, const void* in, size_t count, void* context);
 
 /* Start from UNISONO_CALL_INIT, and set what the collective needs. */
@@ -253,18 +258,18 @@ typedef struct unisono_call {
    NULL,                   \
    -1.0}
 
-/* Collective. Runs `call` and returns when its buffers may be used again; unisono_run_async()
- * starts it.
+/* Collective. unisono_run() runs `call` and returns when its buffers may be used again.
+ * unisono_run_async() starts `call` and returns at once.
  * Errors: those of the collectives (collectives.h). */
 UNISONO_EXPORT unisono_result_t unisono_run(const unisono_call_t* call,
                                             unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_run_async(const unisono_call_t* call, unisono_comm_t comm,
                                                   unisono_request_t* request) UNISONO_NOEXCEPT;
 
-/* Local. Explains which algorithm `call` would get, and why: writes a table for people to `text`,
- * which has room for `bytes`, cut there and ended by a zero, and sets *length (may be NULL) to the
- * bytes of the whole table with its zero. The buffers of `call` may be NULL, and so may `text` if
- * `bytes` is 0.
+/* Local. Explains which algorithm `call` would get, and why. Writes a readable table to `text`,
+ * which has room for `bytes` bytes. A longer table is cut; the text always ends with a zero byte.
+ * Sets *length (`length` may be NULL) to the bytes of the whole table, including the zero byte. The
+ * buffers of `call` may be NULL. `text` may be NULL if `bytes` is 0.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_explain(const unisono_call_t* call, unisono_comm_t comm,
                                                 char* text, size_t bytes,
@@ -274,7 +279,8 @@ UNISONO_EXPORT unisono_result_t unisono_explain(const unisono_call_t* call, unis
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_plan(const unisono_call_t* call, unisono_comm_t comm,
                                              unisono_plan_t* plan) UNISONO_NOEXCEPT;
-/* Collective. Runs the plan on its buffers, as unisono_run() would; the _async form starts it.
+/* Collective. Runs the plan on its buffers, as unisono_run() would. The _async form starts the plan
+ * and returns at once.
  * Errors: those of unisono_run(). */
 UNISONO_EXPORT unisono_result_t unisono_plan_start(unisono_plan_t plan) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t
@@ -289,8 +295,8 @@ UNISONO_EXPORT unisono_result_t unisono_plan_free(unisono_plan_t* plan) UNISONO_
 /* Collective. Starts several operations as one: `body` calls _async functions on `comm`, and
  * unisono_group() returns when all of them are done. Consecutive small all_reduces of the same
  * dtype and op become one. If `body` returns anything but UNISONO_SUCCESS, nothing is started, and
- * that value is the result; this must happen on all ranks or on none, because the other ranks would
- * wait.
+ * unisono_group() returns this value. `body` must fail on all ranks or on none; otherwise the other
+ * ranks would wait.
  * Errors: USAGE for a blocking call on `comm` in `body`; the result of `body`; those of the
  * operations. */
 UNISONO_EXPORT unisono_result_t unisono_group(unisono_result_t (*body)(void* context),
@@ -315,11 +321,11 @@ UNISONO_EXPORT unisono_result_t unisono_recv(void* data, size_t bytes, int from,
 UNISONO_EXPORT unisono_result_t unisono_recv_async(void* data, size_t bytes, int from, int tag,
                                                    unisono_comm_t comm,
                                                    unisono_request_t* request) UNISONO_NOEXCEPT;
-/* Local. unisono_wait() for the request of unisono_recv_async(). Sets *received and *source as
- * unisono_recv() does.
+/* Local. Does the same as unisono_wait() for a request of unisono_recv_async(). It also sets
+ * *received and *source, as unisono_recv() does.
  * Units: as for unisono_wait().
- * Errors: those of unisono_wait(); USAGE if the request is not that of a receive, which then has
- * ended. */
+ * Errors: those of unisono_wait(); USAGE if the request is not a request of a receive. The request
+ * has then ended. */
 UNISONO_EXPORT unisono_result_t unisono_wait_received(unisono_request_t* request, int timeout_ms,
                                                       size_t* received,
                                                       int* source) UNISONO_NOEXCEPT;
@@ -331,8 +337,8 @@ UNISONO_EXPORT unisono_result_t unisono_wait_received(unisono_request_t* request
  * Errors: USAGE, RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_allocate(size_t bytes, unisono_comm_t comm,
                                                  unisono_region_t* region) UNISONO_NOEXCEPT;
-/* Moves the whole pages of ordinary private memory to shared pages at the same address, once, at
- * about 1 ms per MiB. The memory must stay mapped, and must not be freed, until the region is
+/* Copies the whole pages of ordinary private memory to shared pages at the same address. This takes
+ * about 1 ms per MiB, once. The memory must stay mapped, and must not be freed, until the region is
  * freed. After a fork, parent and child share the memory.
  * Errors: USAGE (not mapped, or registered already), RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_register_buffer(void* data, size_t bytes,

@@ -1,5 +1,5 @@
-/* The version of these headers, for the preprocessor of C and C++. unisono_version() returns that
- * of the library that runs. */
+/* The version of these headers, for the preprocessor of C and C++. unisono_version() returns the
+ * version of the running library. */
 #pragma once
 
 /* The first number: grows when programs must change. */

@@ -4,7 +4,7 @@
 // at the same time. All moves from one rank to one peer in one step form one message of b bytes. A
 // message starts when
 //
-//   its data is ready       every earlier step's move that wrote data that it reads has finished,
+//   its data is ready       the moves of earlier steps that wrote this data have finished,
 //   its sender is free      the sending port has finished the messages before it,
 //   its receiver is free    the receiving port has finished the messages before it,
 //

@@ -26,9 +26,10 @@ namespace hn = hwy::HWY_NAMESPACE;
   (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64))
 
 // Rounds f32 to a float with kMantissa mantissa bits and exponent bias kBias, and returns its code.
-// Adding `unit`, a power of two whose last f32 place is the last place of the result, makes the f32
-// addition round to nearest even. Subnormals use the exponent of the least normal number. kLimit is
-// the f32 value at which the code overflows; kNan is the code of NaN.
+// `unit` is a power of two of such a magnitude that the last bit of its f32 mantissa has the weight
+// of the last bit of the result. Adding `unit` therefore makes the f32 addition round to the last
+// bit of the result, to nearest even. Subnormals use the exponent of the least normal number.
+// kLimit is the f32 value at which the code overflows; kNan is the code of NaN.
 template <int kMantissa, int kBias, std::uint32_t kLimit, std::uint32_t kNan>
 HWY_INLINE BitsVec encode_narrow(FloatVec value) {
   const BitsTag d;

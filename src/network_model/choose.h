@@ -34,8 +34,8 @@ struct TimedWait {
   double time_s = 0;
 };
 // Returns the policy with the shortest times for each rank count; all sizes have equal weight. The
-// built-in policy stays unless another one is faster by kWorthChanging and by more than the noise.
-// If a size has several times, the shortest one counts.
+// built-in policy stays unless another policy is faster by kWorthChanging and by more than the
+// noise. If a size has several times, the shortest time counts.
 std::vector<cost::WaitChoice> choose_waits(std::span<const TimedWait> timed);
 
 // A call timed with this many threads per rank.
@@ -43,10 +43,10 @@ struct TimedThreads {
   cost::ThreadChoice of = {};  // from_bytes: the timed size
   double time_s = 0;
 };
-// Returns, for each collective and rank count, by size, the smallest number of threads that is
-// almost as fast as the fastest. The number of the size below stays (at first the smallest number)
-// unless another one is faster by kWorthChanging and by more than the noise. If a call
-// has several times, the shortest one counts.
+// Returns a number of threads for each collective, rank count and size. A size keeps the number of
+// the next smaller size unless another number is faster by kWorthChanging and by more than the
+// noise; then it gets the smallest number that is almost as fast as the fastest. The smallest size
+// starts from the smallest number. If a call has several times, the shortest time counts.
 std::vector<cost::ThreadChoice> choose_threads(std::span<const TimedThreads> timed);
 
 }  // namespace unisono::network_model

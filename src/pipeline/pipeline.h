@@ -1,10 +1,11 @@
 // A pipeline schedule as data: which rank computes which stage of which microbatch, in which order,
 // and what it sends and receives in between.
 //
-// A model is cut into stages, and each stage is on a rank. A chain is a sequence of stages that its
-// microbatches pass forward and then backward. DualPipe has two chains, which run in opposite
-// directions over the same ranks and hold a copy of the model each; every other schedule has one.
-// Actions are spelt as in torch.distributed.pipelining: "2F0", "3SEND_F1", "(1F4;2B0)OVERLAP_F_B".
+// A model is cut into stages, and each stage is on a rank. A chain is a sequence of stages. Each
+// microbatch of the chain passes all its stages, first forward and then backward. DualPipe has two
+// chains, which run in opposite directions over the same ranks; each chain holds a copy of the
+// model. Every other schedule has one chain. Actions are spelt as in torch.distributed.pipelining:
+// "2F0", "3SEND_F1", "(1F4;2B0)OVERLAP_F_B".
 #pragma once
 
 #include <cstdint>

@@ -111,10 +111,10 @@ Figures read_figures(const JsonNode& link) {
     }
   }
   if (figures.latency_us < 0) {
-    link.fail("the latency is missing, such as latency_us");
+    link.fail("the latency is missing: add a member such as latency_us");
   }
   if (figures.bytes_per_us < 0) {
-    link.fail("the bandwidth is missing, such as bandwidth_gb_per_s_each_way");
+    link.fail("the bandwidth is missing: add a member such as bandwidth_gb_per_s_each_way");
   }
   return figures;
 }

@@ -187,7 +187,7 @@ TEST(TopologyJson, SaysWhatIsWrongWithALink) {
   expect_failure(with_link(R"("latency_us": -1, "bandwidth_gb_per_s_each_way": 1)"),
                  "/links/0/latency_us", "-1 is not in 0..1000000000000000");
   expect_failure(with_link(R"("latency_us": 1)"), "/links/0",
-                 "the bandwidth is missing, such as bandwidth_gb_per_s_each_way");
+                 "the bandwidth is missing: add a member such as bandwidth_gb_per_s_each_way");
   expect_failure(with_link(R"("latency_us": 1, "latency_ns": 1, "bandwidth_gb_per_s_each_way": 1)"),
                  "/links/0/latency_ns", "a second latency");
   expect_failure(with_link(R"("latency_us": 1, "bandwidth_gb_per_s_each_way": 1, "width": 4)"),

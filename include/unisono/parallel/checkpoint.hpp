@@ -4,9 +4,10 @@
 // A checkpoint is a folder:
 //   model-00001-of-00004.safetensors   one file for each rank that saved; tensors are whole
 //   model.safetensors.index.json       maps each tensor to its file
-// Every rank writes its parts directly to their positions in the files, and reads the parts that it
-// wants. The folder appears under its name only when all of it is on the disk: a crash while saving
-// leaves the previous checkpoint intact (and `NAME.saving`, which the next save removes).
+// Every rank writes its parts directly to their positions in the files. When loading, a rank reads
+// only the parts that it asks for. The folder gets its name only when all of it is on the disk. A
+// crash while saving does not change the previous checkpoint. It leaves an incomplete folder
+// `NAME.saving`, which the next save removes.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +21,9 @@
 
 namespace unisono::parallel {
 
-// A tensor of the checkpoint and this rank's part of it: the elements from `first` on in each
-// dimension. If part.data is null, this rank has no part of the tensor, or leaves it to a rank with
-// a copy.
+// A tensor of the checkpoint, and this rank's part of the tensor. The part has the elements from
+// index `first` on, in each dimension. If part.data is null, this rank has no part of the tensor,
+// or another rank with a copy of the part saves it.
 struct Saved {
   std::string name;
   std::vector<std::size_t> shape;  // of the whole tensor
@@ -32,12 +33,13 @@ struct Saved {
 
 // Collective. Saves tensors. All ranks pass the same names, shapes and dtypes in the same order;
 // together their parts must cover every tensor.
-// Errors: usage; resource if a file cannot be written, with its name and the reason; then the other
-// ranks fail too.
+// Errors: usage; resource if a file cannot be written, with the file's name and the reason. If one
+// rank fails, the other ranks fail too.
 UNISONO_EXPORT void save_checkpoint(Communicator& communicator, const std::string& folder,
                                     std::span<const Saved> tensors);
 
-// Local. Fills the parts. Any number of ranks may load, each the parts that it wants.
+// Local. Fills the parts. Any number of ranks may load the checkpoint, and each rank may load any
+// parts.
 // Errors: usage if a tensor is missing or has another shape or dtype; corrupt for a damaged file;
 // resource.
 UNISONO_EXPORT void load_checkpoint(const std::string& folder, std::span<const Saved> tensors);

@@ -10,9 +10,9 @@
 // dim], keys and values [batch, rows, key_value_heads, dim], log-sum-exps [batch, rows, heads].
 //
 // The same bits for any number of ranks: without ContextAxes::blocks, ranks merge results over
-// their own keys or queries in an order that depends on the layout. With it, the kernel sees the
-// keys of one block of the sequence at a time, and the results and gradients of blocks are merged
-// by the fixed tree of tree_sum.hpp, on one rank as in a ring or with Ulysses.
+// their own keys or queries in an order that depends on the layout. With ContextAxes::blocks, the
+// kernel sees the keys of one block of the sequence at a time, and the results and gradients of
+// blocks are merged by the fixed tree of tree_sum.hpp, on one rank as in a ring or with Ulysses.
 //
 // Types: queries, keys, values, results and gradients of one call have one type: f32, bf16, f16,
 // f8e4m3 or f8e5m2. They are sent in this type, so bf16 needs half the bytes of f32. Log-sum-exps
@@ -32,7 +32,8 @@
 namespace unisono::parallel {
 
 // Assigns the positions of a sequence to ranks. With a causal mask later positions cost more:
-// zigzag gives a rank the parts r and 2n-1-r of 2n, striped every n-th position.
+// zigzag cuts the sequence into 2n parts and gives rank r the parts r and 2n-1-r. striped gives
+// each rank every n-th position.
 enum class ContextOrder : unsigned char { contiguous, zigzag, striped };
 
 // Local. Returns the positions of a rank in the order in which it stores them. Parts may be uneven.
@@ -88,18 +89,19 @@ struct AttentionKernel {
 enum class ContextMethod : unsigned char { ring, all_gather };  // see the top of this header
 
 // The axes that a sequence is sharded over. `outer` uses the method; `heads` is the Ulysses axis,
-// inside of `outer` (it varies faster). Either may be null; with both null, attention runs on one
-// rank.
+// inside of `outer` (it varies faster). Each of them may be null. If both are null, attention runs
+// on one rank.
 struct UNISONO_EXPORT ContextAxes {
   Communicator* outer = nullptr;
   Communicator* heads = nullptr;
   ContextMethod method = ContextMethod::ring;
   ContextOrder order = ContextOrder::zigzag;
-  // For the same bits: the number of even blocks into which the sequence is cut, the same under all
-  // layouts. 0: no blocks. The kernel's rows are in the order of their positions. In a forward pass
-  // a row of its result must not depend on the other queries of the call. A ring needs whole blocks
-  // on each rank of `outer`: a multiple of 2n blocks for zigzag, of n for contiguous. The backward
-  // pass is a ring under either method.
+  // For the same bits under all layouts: the number of equal blocks into which the sequence is cut.
+  // Pass the same number under all layouts. 0: no blocks. The kernel's rows are in the order of
+  // their positions. In a forward pass a row of its result must not depend on the other queries of
+  // the call. In a ring, each of the n ranks of `outer` must have whole blocks: the number of
+  // blocks must be a multiple of 2n for zigzag, and of n for contiguous. The backward pass is a
+  // ring under either method.
   std::size_t blocks = 0;
 
   int ranks() const;  // over both axes
@@ -139,16 +141,17 @@ UNISONO_EXPORT void context_attention_backward(const ContextAxes& axes, const At
 
 // Collective. Merges partial attention results when decoding with a cache that is sharded over the
 // sequence (flash-decoding across ranks). Each rank passes the result over its own keys; all ranks
-// get the whole result. A rank without keys passes log-sum-exps of -infinity. The result is rounded
-// once more. Costs one all_gather of batch * heads * (dim + 1) numbers per rank: `dim` in the type
-// of `out`, and one f32.
+// get the whole result. A rank without keys passes log-sum-exps of -infinity. The merged result is
+// rounded once. Costs one all_gather. For each of the batch * heads rows, a rank sends `dim`
+// numbers in the type of `out` and one f32.
 // Shapes: out: [batch, heads, dim]; log_sum: [batch, heads].
 // In place: always.
 // Errors: usage, those of Communicator::run().
 UNISONO_EXPORT void merge_decoded(Communicator& axis, const AttentionShape& shape, AnySpan out,
                                   std::span<float> log_sum);
 
-// Local. Merges `other`, a result over other keys, into `out`, both with their log-sum-exps.
+// Local. Merges `other` into `out`, and `other_log_sum` into `log_sum`. `other` and `out` are
+// results over different keys.
 // Shapes: `rows` rows of `dim` numbers.
 // Threads: any.
 // Source: online softmax (Milakov and Gimelshein, 2018).

@@ -15,15 +15,15 @@
 //
 // Threads: one thread per rank.
 //
-// Errors: if one rank passes wrong arguments, all ranks get the same error; the exchange, its
-// routings and the caller's memory are then unchanged and remain usable. When a rank fails, the
-// errors are those of the communicator.
+// Errors: if one rank passes wrong arguments, all ranks get the same error. The exchange and its
+// routings are then unchanged and remain usable, and the caller's memory is unchanged. When a rank
+// dies, the errors are those of the communicator.
 //
 // The position of each row follows from prefix sums over (expert, source rank, token), so results
 // have the same bits for any timing and any transport. Ranks on one host read tokens and rows
 // directly if they are registered memory (Communicator::allocate, register_buffer); other memory is
-// first copied into memory of the exchange. Between hosts rows are sent by all_to_all_v, each token
-// once to each host that has one of its experts.
+// first copied into memory of the exchange. Between hosts, all_to_all_v sends the rows. It sends
+// each token once to each host that has at least one of the token's experts.
 #pragma once
 
 #include <cstddef>
@@ -39,13 +39,15 @@
 
 namespace unisono {
 
-// The layout of the rows that a rank receives.
-//   expert_major  the rows of an expert are contiguous, ordered by source rank, token and place
-//                 among the k; each expert begins at a multiple of the alignment, and rows of
+// The layout of the rows that a rank receives. A token has k slots: slot j holds the j-th of the k
+// experts that the token chose.
+//   expert_major  the rows of an expert are contiguous, ordered by source rank, token and slot.
+//                 The first row of each expert is at a multiple of the alignment, and rows of
 //                 zeros fill the gaps
-//   rank_major    one row for each source rank and token, however many of its experts are here;
-//                 experts() lists them. The caller sums over this rank's experts, with weights
-//   flat          one row for each source rank, token and place among the k, without gaps
+//   rank_major    one row for each source rank and token, even if the token chose several experts
+//                 of this rank. experts() lists the chosen experts of each row. The caller sums
+//                 over these experts, with weights
+//   flat          one row for each source rank, token and slot, without gaps
 enum class ExpertLayout : std::uint8_t { expert_major, rank_major, flat };
 
 // Options of an ExpertExchange; the same on all ranks.
@@ -54,16 +56,17 @@ struct ExpertExchangeOptions {
   int k = 1;  // experts per token
   ExpertLayout layout = ExpertLayout::expert_major;
   int alignment = 1;  // expert_major: each expert's first row is a multiple of this
-  // The most rows for one expert, counted over all ranks: the first ones in the order of source
-  // rank, token, place among the k. So the same tokens are dropped however many ranks hold them in
-  // this order. -1: no limit.
+  // The most rows for one expert, counted over all ranks. The expert keeps its first rows in the
+  // order of source rank, token and slot, and drops the others. So the same tokens are dropped for
+  // any number of ranks that hold the tokens in this order. -1: no limit.
   std::int64_t capacity = -1;
-  // The experts of each rank. An expert on several ranks has replicas, which its tokens use in
-  // turn. Empty: even, contiguous parts, the first ones being larger.
+  // The experts of each rank. An expert that is on several ranks has replicas there, and its tokens
+  // use the replicas in turn. Empty: each rank gets consecutive experts, as many as every other
+  // rank. If the number of ranks does not divide the experts, the first ranks get one more.
   std::vector<std::vector<int>> experts_of_rank = {};
-  // The most tokens that a rank will route at once, and the bytes of a token's row, if known:
-  // memory for an even routing is then allocated at once. Exceeding them is no error: the memory
-  // grows on all ranks alike.
+  // The most tokens that a rank will route at once, and the bytes of a token's row. If both are
+  // known, the exchange allocates memory for an even routing in advance. It is no error to exceed
+  // them: the memory then grows on all ranks alike.
   std::size_t max_tokens = 0;
   std::size_t row_bytes = 0;
 };
@@ -72,11 +75,12 @@ struct ExpertExchangeOptions {
 struct RowSource {
   int rank = -1;  // -1: padding
   std::int64_t token = -1;
-  int slot = -1;  // its place among the k; rank_major: its first place
+  int slot = -1;  // of the token; rank_major: its first slot on this rank
 };
 
-// Local. Returns the options of an exchange on the ranks that Communicator::shrink() has left: each
-// rank keeps its experts, and replicas serve instead of the lost experts. The same on all ranks.
+// Local. Returns the options of an exchange on the ranks that remain after Communicator::shrink().
+// Each rank keeps its experts. Tokens of an expert on a lost rank use its replicas on other ranks.
+// All ranks get the same options.
 // Threads: any.
 // Errors: usage (a communicator that was not shrunk from `ranks_before` ranks, an expert whose last
 // rank is lost).
@@ -88,9 +92,9 @@ struct ExpertExchangeState;
 struct RoutingState;
 }  // namespace detail
 
-// A routing: which token goes from which rank to which. route() makes it; it can be used any number
-// of times, also for the backward pass. Keeps no reference to the caller's memory. Must not be used
-// with another exchange. All members are local.
+// A routing: for each token, the ranks that it is sent to. route() makes a routing. A routing can
+// be used any number of times, also for the backward pass, but only with the exchange that made it.
+// It keeps no reference to the caller's memory. All members are local.
 class UNISONO_EXPORT Routing {
  public:
   Routing(Routing&&) noexcept;
@@ -126,11 +130,12 @@ class UNISONO_EXPORT Routing {
 
 // The coding of rows in transit. i8 and f8e4m3 send 8-bit integers or floats with one f32 scale for
 // each 128 elements, 0.52 of the bytes of bf16. The sender encodes from bf16, f16 or f32, and the
-// reader decodes. If all ranks are on one host, rows are read unencoded and rounded to the same
-// bits. With G the greatest magnitude of 128 elements, an element is off by at most G / 254 (i8),
-// or by at most 1/16 of itself or G / 458752, whichever is larger (f8e4m3). This holds on all ranks
-// alike, also for rows that stay on their rank. A block with an infinity or a NaN becomes NaN; a
-// block with G below 2^-119 (f8e4m3: 2^-108) becomes zeros.
+// reader decodes. If all ranks are on one host, the reader reads the rows without a coding and
+// rounds them to the same bits. Let G be the greatest magnitude in a block of 128 elements. In i8
+// the error of an element is at most G / 254. In f8e4m3 it is at most 1/16 of the element or G /
+// 458752, whichever is larger. The rounding is the same on all ranks, also for rows that stay on
+// their rank. A block with an infinity or a NaN becomes NaN. A block with G below 2^-119 (f8e4m3:
+// 2^-108) becomes zeros.
 enum class RowCoding : std::uint8_t { none, i8, f8e4m3 };
 
 // One kind of data that is sent for each token, as a row.
@@ -139,7 +144,7 @@ struct Payload {
   // [rows()][row_bytes], or more rows, such as max_rows(); the additional rows are not written.
   std::span<std::byte> out = {};
   std::size_t row_bytes = 0;
-  // true: each place among the k has its own element, as weights do. Not for rank_major.
+  // true: each of the k slots of a token has its own row, as for weights. Not for rank_major.
   bool one_a_slot = false;
   RowCoding coding = RowCoding::none;
   Dtype dtype = Dtype::bf16;  // of the elements; needed for a coding; the same on all ranks
@@ -153,9 +158,10 @@ struct CombineRows {
   std::span<std::byte> out = {};
   Dtype dtype = Dtype::bf16;  // a float
   std::size_t hidden = 0;
-  // [tokens][k]; empty: all are 1. Must be empty for rank_major, whose rows are sums already.
+  // [tokens][k]; empty: all weights are 1. Must be empty for rank_major, because its rows are
+  // already sums.
   std::span<const float> weights = {};
-  // [tokens][hidden] of dtype; empty: none. The initial value of the sum.
+  // The initial value of the sum: [tokens][hidden] of dtype. Empty: zero.
   std::span<const std::byte> residual = {};
   RowCoding coding = RowCoding::none;
 };
@@ -202,37 +208,38 @@ class UNISONO_EXPORT ExpertExchange {
   std::size_t max_rows() const;
 
   // Collective. Excludes the experts of some ranks from the next route() on, for example to drain
-  // these ranks; replicas on other ranks serve instead. The new mask is the union of the ranks that
-  // any rank names, and replaces the old one; {} on all ranks includes all ranks again. Excluded
-  // ranks keep making all calls and may have tokens. After `routes` calls of route() the ranks are
-  // included again on all ranks; if several ranks name the same rank, the greatest number counts.
-  // Returns the mask in ascending order. Existing routings do not change.
-  // Errors: usage (ranks that do not exist, routes < 1, an expert without a remaining rank); the
-  // old mask then stays.
+  // these ranks. The tokens of these experts then use replicas on other ranks. The new mask is the
+  // union of the ranks that the calls of all ranks name, and it replaces the old mask. If all ranks
+  // pass {}, no rank is excluded any more. Excluded ranks must still make all calls, and may have
+  // tokens. After `routes` calls of route() the ranks are included again. If several ranks name the
+  // same rank, the greatest of their `routes` counts. Returns the mask in ascending order. Existing
+  // routings do not change.
+  // Errors: usage (ranks that do not exist, routes < 1, an expert without a remaining rank). After
+  // an error the old mask stays.
   std::vector<int> mask(std::span<const int> ranks, std::int64_t routes = kUntilNextMask);
   // Local. Returns the ranks that the next route() excludes.
   std::vector<int> masked() const;
 
-  // Collective. Brings rows to the ranks of their experts. Tokens must not change until it returns;
-  // all peers have read them then.
+  // Collective. Brings rows to the ranks of their experts. The tokens must not change until
+  // dispatch() returns; all peers have read them by then.
   // Shapes: see Payload.
   // In place: no output may overlap an input or another output.
-  // Errors: usage (lengths, another exchange's routing), mismatch (different calls, routings or row
-  // sizes).
+  // Errors: usage (wrong lengths, a routing of another exchange), mismatch (calls, routings or row
+  // sizes that differ between ranks).
   void dispatch(const Routing& routing, std::span<const Payload> payloads);
   void dispatch(const Routing& routing, std::initializer_list<Payload> payloads) {
     dispatch(routing, std::span<const Payload>(payloads.begin(), payloads.size()));
   }
 
   // Collective. Starts dispatch() on a thread of the exchange, concurrently with the caller. Calls
-  // run in the order of their start, which must be the same on all ranks; they may overlap other
-  // calls of this exchange. The routing and all buffers must live, and rows must
-  // not change, until wait() has returned; wait() throws what dispatch() would. The first
-  // asynchronous call of an exchange waits until the other ranks make it, and may throw; later ones
-  // return at once. The exchange's destructor first completes all calls that have been started; a
-  // function passed to Request::on_done(), which the thread calls, must not run the destructor. The
-  // call gets the label that the caller has when it starts it, followed by the load of an uneven
-  // routing.
+  // run in the order of their start, which must be the same on all ranks. They may overlap other
+  // calls of this exchange. Until wait() returns, the routing and all buffers must live, and the
+  // rows must not change. wait() throws the errors of dispatch(). The first asynchronous call of an
+  // exchange waits until the other ranks make this call, and may throw. Later asynchronous calls
+  // return at once. The destructor of the exchange first completes all calls that have been
+  // started. The thread of the exchange calls the function that was passed to Request::on_done();
+  // this function must not destroy the exchange. The call's label is the label that the caller has
+  // at the start of the call, followed by the load if the routing is uneven.
   Request dispatch_async(const Routing& routing, std::span<const Payload> payloads);
   Request dispatch_async(const Routing& routing, std::initializer_list<Payload> payloads) {
     return dispatch_async(routing, std::span<const Payload>(payloads.begin(), payloads.size()));
@@ -248,13 +255,14 @@ class UNISONO_EXPORT ExpertExchange {
                                             std::size_t row_bytes);
   void end_gather();
 
-  // Collective. Computes out[t] = residual[t] + the sum of weight * row over the k places of token
-  // t, in their order. Each product and each sum is rounded to f32 (f64 for f64), and the result to
-  // the dtype. In rank_major, the sum is over the ranks that the token was sent to, ordered by its
-  // first place on each rank. Dropped and absent places (-1) add nothing.
+  // Collective. Computes out[t] = residual[t] + the sum of weight * row over the k slots of token
+  // t, in the order of the slots. Each product and each partial sum is rounded to f32, or to f64 if
+  // the dtype is f64. The final result is rounded to the dtype. In rank_major there is one term for
+  // each rank that the token was sent to. The terms are added in the order of the token's first
+  // slot on each rank. Slots that were dropped or that name no expert (-1) add nothing.
   // Shapes: see CombineRows.
   // In place: `residual` may be `out`; nothing else may overlap.
-  // Errors: usage (lengths, weights that are not finite), those of dispatch().
+  // Errors: usage (wrong lengths, weights that are not finite), those of dispatch().
   void combine(const Routing& routing, const CombineRows& combine);
 
   // Collective. Starts combine() on a thread of the exchange, with the rules of dispatch_async().
@@ -262,10 +270,10 @@ class UNISONO_EXPORT ExpertExchange {
 
   // Collective. Computes the gradients of combine(): rows_gradient[row] = weight *
   // out_gradient[token] (zero for padding); weights_gradient[t][j] = the inner product of
-  // out_gradient[t] and the row of token t's place j (0 if there is no such row). The inner product
-  // is summed in f32; its order, and so its last bits, depend on the CPU's vector width. rank_major
-  // computes rows_gradient only. To get the gradient of dispatch(), call combine() with the rows'
-  // gradients and without weights.
+  // out_gradient[t] and the row of slot j of token t (0 if there is no such row). The inner product
+  // is summed in f32. The order of this sum, and so its last bits, depend on the CPU's vector
+  // width. rank_major computes rows_gradient only. To get the gradient of dispatch(), call
+  // combine() with the rows' gradients and without weights.
   // Shapes: see CombineGradient.
   // In place: no output may overlap another buffer.
   // Errors: those of combine().

@@ -1,11 +1,11 @@
 // GradientBuckets: sums gradients over the ranks of an axis while the backward pass continues.
 //
-// Gradients are stored in buckets, flat f32 vectors that this class owns: for any model dtype, sums
-// are formed in f32 and 4 bytes per gradient are sent. The all_reduce of a bucket begins when all
-// its gradients and all gradients of earlier buckets are ready. The first bucket is small, so that
-// the network starts early (1 MiB, then 25 MiB: Li et al., VLDB 2020), and so are the last ones, so
-// that little remains when the backward pass ends. After the first step the buckets are refilled in
-// the order in which rank 0's gradients became ready.
+// Gradients are stored in buckets: flat f32 vectors that this class owns. For any dtype of the
+// model, sums are formed in f32, and 4 bytes per gradient element are sent. The all_reduce of a
+// bucket begins when all its gradients and all gradients of earlier buckets are ready. The first
+// bucket is small, so that the network starts early (1 MiB, then 25 MiB: Li et al., VLDB 2020). The
+// last buckets are small as well, so that little remains when the backward pass ends. After the
+// first step the buckets are refilled in the order in which rank 0's gradients became ready.
 //
 // Threads: one thread at a time. ready() may be called while other operations of the communicator
 // are in progress. All ranks must start these operations and call ready() in the same order.
@@ -31,18 +31,18 @@ struct BucketOptions {
   ReduceOp op = ReduceOp::avg;  // avg or sum
   bool allow_unused = false;    // gradients that never become ready count as zero
   bool learn_order = true;
-  // true: gradients are zero when a step begins, so that they can be added to. false: they keep
-  // their old values, for a backward pass that writes each gradient whole; add_to() is then an
-  // error.
+  // true: gradients are zero when a step begins, so that the backward pass can add to them. false:
+  // gradients keep their old values, for a backward pass that overwrites each gradient; add_to() is
+  // then an error.
   bool zeroed = true;
   // The longest time between two ready gradients, in a step that reduces and in which other ranks
-  // wait; 0: no limit. Choose less than the communicator's timeout, so that the other ranks learn
-  // which gradient was late before they give up.
+  // wait; 0: no limit. Choose a shorter time than the communicator's timeout. The error on the
+  // other ranks then names the late gradient.
   int timeout_ms = 20'000;
-  // The leaves of each rank (unisono/tree_sum.hpp): each step from begin() to finish() is the next
-  // leaf of this rank, and the step that reduces is the last one. Sums then have the same bits for
-  // any number of ranks with the same leaves; `avg` divides by the number of leaves. Empty: sums
-  // have the order of the algorithm.
+  // The leaves of each rank (unisono/tree_sum.hpp). Each step from begin() to finish() computes the
+  // next leaf of this rank, and the step that reduces computes its last leaf. Sums then have the
+  // same bits for any number of ranks with the same leaves; `avg` divides by the number of leaves.
+  // Empty: sums have the order of the algorithm.
   std::vector<Leaves> leaves = {};
 };
 
@@ -54,20 +54,21 @@ class UNISONO_EXPORT GradientBuckets {
   GradientBuckets& operator=(GradientBuckets&&) noexcept;
   ~GradientBuckets();
 
-  // Local. Adds a gradient of `count` elements and returns its number. Call it before the first
-  // step, in the order in which a backward pass makes gradients ready, the same on all ranks.
+  // Local. Registers a gradient of `count` elements and returns its number. Call add() before the
+  // first step, for the gradients in the order in which a backward pass makes them ready. All ranks
+  // add the same gradients in the same order.
   std::size_t add(std::string name, std::size_t count);
 
-  // Local. Returns the memory of a gradient, to write or add to; after finish() it holds the
-  // combined gradient. Zero when a step begins unless the options say otherwise. Valid until the
-  // next begin().
+  // Local. Returns the memory of a gradient, to write or add to. After finish() the memory holds
+  // the combined gradient. When a step begins, it is zero unless BucketOptions::zeroed is false.
+  // Valid until the next begin().
   // Errors: usage.
   std::span<float> gradient(std::size_t index);
   // Local. Adds `values`, the whole gradient in f32, bf16, f16 or f8, to a gradient, in f32.
   // Errors: usage.
   void add_to(std::size_t index, ConstAnySpan values);
 
-  // Local. Begins a step, in which no gradient is ready yet. With `reduce` false the step only
+  // Local. Begins a step, in which no gradient is ready yet. If `reduce` is false, the step only
   // accumulates: nothing is sent, and the next step adds to the same gradients.
   void begin(bool reduce = true);
   // Collective. Marks a gradient as complete. If the next gradient takes longer than timeout_ms,

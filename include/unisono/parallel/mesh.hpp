@@ -2,9 +2,9 @@
 //
 // The last axis varies fastest: ranks 0 to 3 of this mesh form one group of tp. After a semicolon,
 // axes for expert layers may follow: "dp=4,cp=2,tp=2;edp=2,ep=4,etp=2". They are folded over the
-// last axes with the same product (here all three), so that attention and experts of one model can
-// have different layouts (parallel folding: Liu et al., 2025, arXiv 2504.14960). A size is a
-// product of numbers and of earlier axes: "dp=2,cp=2,tp=2;ep=dp*cp,etp=tp".
+// last axes whose sizes have the same product (here all three axes). So attention and experts of
+// one model can have different layouts (parallel folding: Liu et al., 2025, arXiv 2504.14960). A
+// size may be a product of numbers and of earlier axes: "dp=2,cp=2,tp=2;ep=dp*cp,etp=tp".
 //
 // The text is the same in C++, Python, on the command line and in files.
 #pragma once
@@ -31,8 +31,8 @@ struct Axis {
 class UNISONO_EXPORT MeshShape {
  public:
   // Parses the text of a mesh.
-  // Errors: config, with the mistake in the text, or with both numbers if the product of the axes
-  // is not `ranks` (0: any).
+  // Errors: config. It names the mistake in the text, or both numbers if the product of the axes is
+  // not `ranks`. If `ranks` is 0, any product is right.
   static MeshShape parse(std::string_view text, int ranks = 0);
 
   int ranks() const { return ranks_; }                         // product of all axes
@@ -40,7 +40,8 @@ class UNISONO_EXPORT MeshShape {
   const std::vector<Axis>& folded() const { return folded_; }  // after the semicolon
   std::string text() const;                                    // that parse() reads
 
-  // The size of one axis or of several ("dp,cp"), and a rank's coordinate along them.
+  // size() returns the size of one axis or of several axes ("dp,cp"). coordinate() returns a rank's
+  // coordinate along these axes.
   // Errors: usage for an axis that does not exist or is named twice, and for axes on both sides of
   // the semicolon that do not cover the same ranks.
   int size(std::string_view names) const;
@@ -49,7 +50,7 @@ class UNISONO_EXPORT MeshShape {
   std::vector<int> group(int rank, std::string_view names) const;
   // Returns all groups over these axes, ordered by their first ranks.
   std::vector<std::vector<int>> groups(std::string_view names) const;
-  // Returns one spelling for all orders of the same axes: "cp,dp" gives "dp,cp".
+  // Returns the same spelling for all orders of the same axes: "cp,dp" gives "dp,cp".
   std::string canonical(std::string_view names) const;
 
  private:
@@ -76,16 +77,16 @@ class UNISONO_EXPORT Mesh {
   Mesh& operator=(Mesh&&) noexcept;
   ~Mesh();
 
-  // Local. Returns the mesh's shape, this rank's number in the mesh, the size of axes, and this
-  // rank's coordinate along axes.
+  // Local. Return the mesh's shape, this rank's number in the mesh, the size of one or several
+  // axes, and this rank's coordinate along these axes.
   const MeshShape& shape() const;
   int rank() const;
   int size(std::string_view names) const { return shape().size(names); }
   int coordinate(std::string_view names) const { return shape().coordinate(rank(), names); }
   // Returns this rank's group along one axis or over several, axes("dp,cp"). The first call makes
-  // the group and is collective over its members; it takes no thread and no descriptor. If ranks
-  // are threads of one process, all ranks of the mesh must ask for the same groups in the same
-  // order. The group lives as long as the mesh.
+  // the group and is collective over the group's members. A group takes no thread and no
+  // descriptor. If ranks are threads of one process, all ranks of the mesh must ask for the same
+  // groups in the same order. The group lives as long as the mesh.
   // Errors: those of MeshShape::size(), Communicator::subgroup().
   Communicator& axis(std::string_view name) { return axes(name); }
   Communicator& axes(std::string_view names);

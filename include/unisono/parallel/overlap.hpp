@@ -1,7 +1,7 @@
-// Overlaps a collective with the matrix product around it: one block is computed while another one
-// is sent (Wang et al., ASPLOS 2023). The caller's compute() is called once for each block of rows,
-// so that no rank waits for a whole buffer. all_gather_then begins with the rank's own block,
-// then_reduce_scatter with the block of rank 0.
+// Overlaps a collective with the matrix product before or after it: one block is computed while
+// another block is sent (Wang et al., ASPLOS 2023). The caller's compute() is called once for each
+// block of rows, so that no rank waits for a whole buffer. all_gather_then begins with the rank's
+// own block, then_reduce_scatter with the block of rank 0.
 //
 // Each rank has one block, which shard_range() of the rows defines. The world's progress thread
 // moves data while compute() runs. If compute() kept its core busy the last time and there is no
@@ -52,8 +52,8 @@ WriteRows write_rows(const std::function<void(Range, std::span<Element>)>& compu
 }
 }  // namespace detail
 
-// Collective. Gathers `whole` and calls compute(rows) when these rows of `whole` have arrived. Rows
-// have `width` elements of any type that can be sent.
+// Collective. Gathers `whole`, and calls compute(rows) for each block when its rows of `whole` have
+// arrived. A row has `width` elements of any type that can be sent.
 // Shapes: `shard`: this rank's rows; `whole`: all rows.
 // In place: `shard` may be its own place in `whole`.
 template <InBuffer Shard, OutBuffer Whole>
@@ -64,9 +64,9 @@ Overlapped all_gather_then(Communicator& communicator, Shard&& shard, Whole&& wh
   return detail::all_gather_then(communicator, part.data(), part.size(), whole, width, compute);
 }
 
-// Collective. Sums over the ranks: compute(rows, out) writes this rank's summand of these rows to
-// `out`, beginning with the rows of rank 0; afterwards `shard` holds the sum of this rank's rows,
-// in the order of reduce(). Needs memory for two blocks.
+// Collective. Sums over the ranks. compute(rows, out) writes this rank's summand of these rows to
+// `out`; the first call is for the rows of rank 0. Afterwards `shard` holds the sums of this rank's
+// rows. The summands are added in the order of reduce(). Needs memory for two blocks.
 // Shapes: `shard`: this rank's rows.
 template <OutBuffer Shard>
 Overlapped then_reduce_scatter(

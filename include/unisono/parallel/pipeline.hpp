@@ -1,7 +1,7 @@
 // Pipeline parallelism: schedules, which are data, and a runner that executes a schedule with a
 // model's computations.
 //
-// A model is cut into stages, each stage is on a rank, and microbatches pass through the stages
+// A model is cut into stages, and each stage is on a rank. Microbatches pass through the stages
 // forward and then backward. The schedule gives the order of each rank's actions. Every schedule is
 // verified across all ranks when it is made or parsed. The ranks therefore cannot deadlock,
 // whatever the order in which messages arrive.
@@ -59,8 +59,9 @@ class UNISONO_EXPORT PipelineSchedule {
   // The stages that a microbatch passes, in order: one sequence, or two if the ranks hold the model
   // twice (DualPipe).
   std::vector<std::vector<int>> chains() const;
-  // The number of unread messages that a lane (the messages from one rank to another in one
-  // direction of the pass) can hold; at least the number that the verification needs.
+  // The number of unread messages that a lane can hold. A lane carries the messages from one rank
+  // to another in one direction of the pass. The number is large enough for the order that was
+  // verified.
   int capacity() const;
   // The actions of a rank in order, such as "0F0" or "0SEND_F0".
   std::vector<std::string> actions_of(int rank) const;
@@ -85,16 +86,16 @@ struct TensorSpec {
 // A stage on this rank. A gradient has the shape of its tensor.
 struct PipelineStage {
   int stage = 0;
-  std::optional<TensorSpec> input = {};   // unset: the output of the stage before
+  std::optional<TensorSpec> input = {};   // unset: the output of the previous stage
   std::optional<TensorSpec> output = {};  // required if there is a next stage
 };
 
-// One computation. Each span is aligned to 64 bytes and belongs to the runner. It is empty if there
-// is no input (first stage) or no output (last stage).
+// One computation. Each span is aligned to 64 bytes, and the runner owns its memory. The spans of
+// the input are empty in the first stage, and the spans of the output are empty in the last stage.
 struct PipelinePass {
   int stage = 0;
   int microbatch = 0;
-  // Unchanged from F until B, or W, has returned.
+  // Does not change from the call of F until B, or W, has returned.
   std::span<const std::byte> input = {};
   std::span<std::byte> output = {};                 // F writes it
   std::span<const std::byte> output_gradient = {};  // B, I and W read it
@@ -116,22 +117,22 @@ struct PipelineCallbacks {
   std::function<void(int stage)> reduce_grad = nullptr;
   std::function<void(int stage)> unshard = nullptr;
   std::function<void(int stage)> reshard = nullptr;
-  // Runs the computations of an overlap: it must call each of them once, in any order or
-  // concurrently. Unset: one after the other.
+  // Runs the computations of an overlap. This callback must call each computation once, in any
+  // order or concurrently. Unset: the computations run one after the other.
   std::function<void(std::span<const std::function<void()>>)> overlap = nullptr;
 };
 
 // Options of a Pipeline; the same on all ranks.
 struct PipelineOptions {
   // Limit of the wait for one message; -1: the communicator's, 0: no limit. The error names the
-  // action and the rank that owes it.
+  // action and the rank that has not performed it.
   int timeout_ms = -1;
   // Records when each action begins and ends. run_step() then starts with a barrier.
   bool record = false;
 };
 
-// The times of one action of the last step, in microseconds since the step began; below 0: not
-// done. A send or receive begins when it is posted.
+// The times of one action of the last step, in microseconds since the step began. A time below 0
+// means that the action has not run. A send or receive begins when it is posted.
 struct ActionTime {
   std::string action = {};
   double start_us = -1;
@@ -140,9 +141,9 @@ struct ActionTime {
 
 // Runs a schedule on the ranks of a communicator (usually an axis of a mesh). Sends and receives
 // are asynchronous and progress while computations run. The messages from one rank to another form
-// two queues, called lanes: one for forward and one for backward messages, each with its own group.
-// If the schedule says so, both share one lane. On each lane up to capacity() receives are posted
-// ahead.
+// two queues, called lanes: one for forward messages and one for backward messages. Each lane has
+// its own group. In some schedules both kinds of messages share one lane. On each lane, up to
+// capacity() receives are posted in advance.
 //
 // Threads: one thread at a time.
 class UNISONO_EXPORT Pipeline {
@@ -158,9 +159,9 @@ class UNISONO_EXPORT Pipeline {
 
   // Collective. Runs one step: all microbatches forward and backward. Returns when this rank has
   // done its actions and its messages have been received.
-  // Errors: timeout, peer_lost and aborted, naming the action that was waited for and the rank that
-  // owes it, after which the world is unusable; exceptions of callbacks; usage if a callback calls
-  // run_step(), or after a failed step.
+  // Errors: timeout, peer_lost and aborted, naming the action that this rank waited for and the
+  // rank that has not performed it (the world is then unusable); exceptions of callbacks; usage if
+  // a callback calls run_step(), or after a failed step.
   void run_step();
   // Local. Returns this rank's times of the last step. Needs `record`.
   std::vector<ActionTime> times() const;

@@ -37,8 +37,8 @@ struct Range {
 };
 
 // Local. Returns part `rank` of `size` elements on `ranks` ranks: [size*rank/ranks,
-// size*(rank+1)/ranks). Lengths differ by at most one; some are 0 if there are fewer elements than
-// ranks.
+// size*(rank+1)/ranks). Lengths differ by at most one. If there are fewer elements than ranks, some
+// lengths are 0.
 UNISONO_EXPORT Range shard_range(std::size_t size, int ranks, int rank);
 
 // The way in which an axis holds a tensor.
@@ -52,10 +52,10 @@ struct Placement {
 inline Placement Replicate() {  // Local. Returns the placement of whole copies.
   return {};
 }
-inline Placement Shard(std::size_t dim) {  // Local. Returns that of parts of a dimension.
+inline Placement Shard(std::size_t dim) {  // Local. Returns the placement of parts.
   return {.kind = Placement::Kind::shard, .dim = dim};
 }
-inline Placement Partial(ReduceOp op = ReduceOp::sum) {  // Local. Returns that of summands.
+inline Placement Partial(ReduceOp op = ReduceOp::sum) {  // Local. Placement of summands.
   return {.kind = Placement::Kind::partial, .op = op};
 }
 UNISONO_EXPORT std::string to_string(const Placement& placement);  // "shard(0)"
@@ -66,9 +66,10 @@ struct Conversion {
   Placement to;
   bool operator==(const Conversion&) const = default;
 };
-// Local. Returns the transpose of a conversion as a linear map over the memory of all ranks, which
-// is its backward pass: all_gather for reduce_scatter, and so on. Replicate and Partial(sum) change
-// places, because the gradient of a value that every rank uses is the sum over all ranks.
+// Local. Returns the conversion of the backward pass, such as all_gather for reduce_scatter. A
+// conversion is a linear map over the memory of all ranks, and the backward pass is the transpose
+// of this map. Replicate and Partial(sum) are exchanged, because the gradient of a value that every
+// rank uses is the sum over all ranks.
 // Errors: usage for a Partial that is not a sum.
 UNISONO_EXPORT Conversion conjugate(const Conversion& conversion);
 
@@ -78,7 +79,8 @@ struct RedistributeOptions {
   int timeout_ms = -1;                // as in Call
 };
 
-// Collective. Fills `out`, placed as `to` says, from `in`, placed as `from` says.
+// Collective. Fills `out` from `in`. `in` has the placement `from`, and `out` gets the placement
+// `to`.
 // Shapes: this rank's parts, with any strides, any dimension, and uneven parts.
 // In place: Partial -> Replicate if `in` is `out`; Shard -> Replicate if `in` is this rank's part
 // of `out`. Any other overlap is an error.
@@ -91,10 +93,10 @@ struct RedistributeOptions {
 //
 // Sums: without packing they are taken in rank order, otherwise in the order of the algorithm. Sums
 // and means of bf16, f16 and f8 are formed in f32 and rounded once. On one host, and with at most
-// two ranks per host, this sends no more bytes than the inputs have: each rank sends (n-1)/n of its
-// input (all_reduce: and the same amount of the result). With more ranks per host, or more than 64
-// ranks, elements are sent as f32: twice the bytes of a 16-bit sum that is rounded at every step,
-// four times the bytes of such an 8-bit sum. Communicator::all_reduce() instead rounds wherever its
+// two ranks per host, elements are sent in their own type: each rank sends (n-1)/n of its input. An
+// all_reduce also sends (n-1)/n of the result. With more ranks per host, or more than 64 ranks,
+// elements are sent as f32. A 16-bit sum then sends twice, and an 8-bit sum four times, the bytes
+// of a sum that is rounded at every step. Communicator::all_reduce() instead rounds wherever its
 // algorithm adds, unless "reproducible" is requested.
 UNISONO_EXPORT void redistribute(Communicator& communicator, const Tensor& in, Placement from,
                                  const Tensor& out, Placement to,

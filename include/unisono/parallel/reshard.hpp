@@ -9,7 +9,7 @@
 //     rank on its host that holds it, otherwise from another host;
 //   - a host receives each element at most once, and its ranks pass the element on to each other;
 //   - if several ranks hold an element, the sender is the rank that has the least other data to
-//     send; a rank that has received an element may pass it on;
+//     send. A rank that has received an element may pass the element on;
 //   - for a tensor that is Partial on the source mesh, one rank receives each summand once, adds
 //     the summands in the order of the source mesh, rounds once, and sends the sum on.
 #pragma once
@@ -34,8 +34,8 @@ namespace unisono::parallel {
 struct AxisPlacement {
   std::string axis = {};
   Placement placement = {};
-  // For a shard: lengths of consecutive sections of the dimension. Each section is cut over the
-  // axis by itself, such as q, k and v of a fused projection. Empty: one section.
+  // For a shard: lengths of consecutive sections of the dimension. The axis cuts each section
+  // separately. Example: q, k and v in a fused projection. Empty: one section.
   std::vector<std::size_t> sections = {};
   // For a shard of one section: the length of each rank's part. Empty: as shard_range() cuts.
   std::vector<std::size_t> parts = {};
@@ -45,14 +45,16 @@ struct AxisPlacement {
 // A mesh, the ranks that form it, and how they hold a tensor.
 struct UNISONO_EXPORT MeshLayout {
   MeshShape mesh = {};
-  // In the order in which they cut: if two shard one dimension, the second cuts the first one's
-  // parts. Axes that are not named replicate.
+  // The placements, in the order in which they cut: if two placements shard one dimension, the
+  // second placement cuts the parts of the first. Axes that no placement names replicate the
+  // tensor.
   std::vector<AxisPlacement> placements = {};
   // The rank of the communicator at each position of the mesh. Empty: position 0 is rank 0, ...
   std::vector<int> ranks = {};
 
-  // Parses "dp=2,tp=4 on 0-7: tp=shard(0) dp=partial". Only the mesh is required. A shard may have
-  // sections or parts: "tp=shard(0,sections=4096+2*1024)", "tp=shard(0,parts=3+2+2)".
+  // Parses text such as "dp=2,tp=4 on 0-7: tp=shard(0) dp=partial". Only the mesh is required. A
+  // shard may have sections or parts: "tp=shard(0,sections=4096+2*1024)",
+  // "tp=shard(0,parts=3+2+2)".
   // Errors: config, with the mistake in the text.
   static MeshLayout parse(std::string_view text);
   std::string text() const;
@@ -61,11 +63,12 @@ struct UNISONO_EXPORT MeshLayout {
   }
 };
 
-// The elements of a tensor that one rank has, or that one move carries: a list of ranges for each
-// dimension, in ascending order. In memory the ranges of a dimension follow each other.
+// The elements of a tensor that one rank has, or that one move carries: for each dimension a list
+// of ranges in ascending order. In memory the ranges of a dimension are adjacent.
 using ElementRanges = std::vector<std::vector<Range>>;
 
-// Local. Returns the number of elements, and the shape of memory that has only these.
+// Local. count_of() returns the number of elements. shape_of() returns the shape of memory that
+// holds only these elements.
 UNISONO_EXPORT std::size_t count_of(const ElementRanges& elements);
 UNISONO_EXPORT std::vector<std::size_t> shape_of(const ElementRanges& elements);
 
@@ -90,8 +93,9 @@ struct ReshardMove {
   int to = 0;  // == from: own memory
   // `to` keeps the elements as one summand. The summands of a sum are consecutive moves.
   bool summand = false;
-  // 0: reads the source tensor. Otherwise reads what the move `after` brought, which has hop - 1;
-  // if that is a summand: the sum that it completes.
+  // 0: this move reads the source tensor. Otherwise it reads the elements that the move `after` has
+  // brought; the hop of `after` is hop - 1. If `after` brings a summand, this move reads the sum
+  // that the summand completes.
   int hop = 0;
   std::size_t after = 0;
   ElementRanges elements = {};
@@ -112,22 +116,22 @@ struct UNISONO_EXPORT ReshardPlan {
 };
 
 // Local. Plans the moves. `hosts` is the host of each rank of the communicator.
-// Errors: usage, with the tensor's name: a layout that does not fit the tensor or the ranks, a
-// target with Partial, source elements that no rank has.
+// Errors: usage, with the tensor's name, for a layout that does not fit the tensor or the ranks, a
+// target with Partial, or source elements that no rank has.
 UNISONO_EXPORT ReshardPlan plan_reshard(std::vector<ReshardTensor> tensors, std::vector<int> hosts);
 
-// Local. Proves a plan and returns what is wrong with it, at most a hundred findings: empty if
-// every target element is written once, from the right source element, by a move that runs after
-// its data have arrived.
+// Local. Verifies a plan and returns its mistakes, at most a hundred. The list is empty if every
+// target element is written once, from the right source element, by a move that runs after its data
+// has arrived.
 UNISONO_EXPORT std::vector<std::string> verify_reshard(const ReshardPlan& plan);
 
-// The fewest bytes that any plan can send: each target element that a rank lacks once, each
-// summand once.
+// The fewest bytes that any plan can send: each target element is sent once to each rank that lacks
+// it, and each summand is sent once.
 struct ReshardBound {
   std::size_t bytes_sent = 0;
   std::size_t bytes_between_hosts = 0;
-  // By the rank that sends most, in any plan with these bytes, if the loads of all ranks are as
-  // even as the elements that they have allow. Sums of Partial may need more.
+  // The bytes of the rank that sends most, if a plan sends the bytes above and spreads them as
+  // evenly as the source layouts allow. Sums of Partial may need more.
   std::size_t bytes_sent_by_busiest = 0;
 };
 
@@ -139,16 +143,16 @@ UNISONO_EXPORT ReshardBound reshard_bound(const ReshardPlan& plan);
 class UNISONO_EXPORT Reshard {
  public:
   // Collective. Plans the moves, and makes a group for their messages. All ranks of the
-  // communicator pass the same tensors, also ranks outside both meshes.
+  // communicator, also ranks outside both meshes, pass the same tensors.
   // Errors: those of plan_reshard(); mismatch if the tensors of a rank differ from those of rank 0.
   static Reshard create(Communicator& communicator, std::vector<ReshardTensor> tensors);
   Reshard(Reshard&&) noexcept;
   Reshard& operator=(Reshard&&) noexcept;
   ~Reshard();
 
-  // Collective. Fills `out` from `in`, which it only reads.
+  // Collective. Fills `out` from `in`. Does not change `in`.
   // Shapes: one tensor for each tensor of create(), in its order, with any strides: in_shape() and
-  // out_shape(). A tensor that this rank has no part of is ignored.
+  // out_shape(). If this rank has no part of a tensor, run() ignores the entry of this tensor.
   // In place: no; `in` and `out` must not overlap.
   // Errors: usage before anything is sent, with the tensor's name, and mismatch on the other ranks;
   // those of Communicator::send(). After an error, complete() says which tensors have arrived.
@@ -158,7 +162,8 @@ class UNISONO_EXPORT Reshard {
   // outside the mesh.
   std::optional<std::vector<std::size_t>> in_shape(std::size_t tensor) const;
   std::optional<std::vector<std::size_t>> out_shape(std::size_t tensor) const;
-  // Local. Returns true if the latest run() has filled all of this rank's `out` of a tensor.
+  // Local. Returns true if the latest run() has filled this rank's whole part of the tensor in
+  // `out`.
   bool complete(std::size_t tensor) const;
   const ReshardPlan& plan() const;
 

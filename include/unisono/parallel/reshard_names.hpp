@@ -1,6 +1,6 @@
-// Name map: describes how the tensors of a checkpoint become those of an engine that fuses some of
-// them, such as q, k and v into one, or all experts of a layer into one. The map is data: a JSON
-// file.
+// Name map: describes how the tensors of a checkpoint become the tensors of an engine. The engine
+// may fuse tensors, such as q, k and v into one tensor, or all experts of a layer into one tensor.
+// The map is data: a JSON file.
 //
 //   {"format": "unisono.names/1",
 //    "rules": [{"from": ["layers.{layer}.q.weight", "layers.{layer}.k.weight"],
@@ -11,16 +11,17 @@
 //    "others": "keep"}
 //
 // {word} stands for text without a dot. "join" concatenates tensors along this dimension. "stack"
-// makes a new first dimension, along which the word counts from 0. "others" applies to names that
-// no rule mentions: "keep" keeps them, "refuse" (the default) makes them an error.
+// makes a new first dimension. The value of the word, from 0, is the index along this dimension.
+// "others" applies to names that no rule mentions: "keep" keeps them, "refuse" (the default) makes
+// them an error.
 //
 // "groups" interleaves: each joined tensor is cut into this number of slices, and the target has
 // the first slices of all tensors, then the second slices. With "shares", the rule has one source,
-// which is interleaved: each of its groups has these shares. The target has the first shares of all
-// groups, then the second shares. "numbers" (of the map) computes a word from others, such as a
-// layer's number from the stage and the number within it: {"layer": {"stage": 8, "local": 1}} is
-// 8 * stage + local.
-// docs/guides/reshard.md has the whole form; examples/reshard/ has maps of known models.
+// and this source is interleaved: each of its groups has these shares. The target has the first
+// shares of all groups, then the second shares. "numbers" (of the map) computes a word from others,
+// such as a layer's number from the stage and the number within it: {"layer": {"stage": 8, "local":
+// 1}} is 8 * stage + local. docs/guides/reshard.md has the whole form; examples/reshard/ has maps
+// of known models.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +52,7 @@ struct NamedPart {
   std::size_t dim = 0;                    // of the target, along which parts are joined
   std::size_t first = 0;                  // along that dimension
   std::size_t begin = 0;                  // of the slice, along the same dimension of the source
-  std::size_t count = 0;                  // and its length; that of the source if it is whole
+  std::size_t count = 0;                  // of the slice, or of the whole source
 };
 
 // A tensor of the engine, and its parts.
@@ -59,7 +60,7 @@ struct NamedTarget {
   NamedTensor tensor = {};
   std::vector<NamedPart> parts = {};
   // Lengths of consecutive sections of the joined dimension, such as q, k and v: a layout that cuts
-  // this dimension needs them. Empty if nothing is joined, or the target is interleaved.
+  // this dimension needs these lengths. Empty if nothing is joined, or the target is interleaved.
   std::vector<std::size_t> sections = {};
 };
 
@@ -99,18 +100,19 @@ class UNISONO_EXPORT NameMap {
 UNISONO_EXPORT void check_targets(std::span<const NamedTarget> targets,
                                   std::span<const NamedTensor> engine);
 
-// Local. Returns a part as a tensor for Reshard: its source, or the slice of it, "name[0:512]".
+// Local. Returns a part as a tensor for Reshard: the part's source, or a slice of the source, named
+// "name[0:512]".
 UNISONO_EXPORT NamedTensor tensor_of_part(const NamedPart& part,
                                           std::span<const NamedTensor> sources);
 
-// Local. Returns the source of a part as a target of one part. For the source's side, pass it to
-// layout_of_part() and local_part() as the target, with part 0 and the source's layout.
+// Local. Returns the source of a part as a target that has only this part. On the source's side,
+// pass this target to layout_of_part() and local_part(), with part 0 and the source's layout.
 UNISONO_EXPORT NamedTarget source_of_part(const NamedPart& part,
                                           std::span<const NamedTensor> sources);
 
-// Local. Returns the layout of a part, if its target has `layout`. A dimension that is joined is
-// cut with the lengths of its parts as sections. Errors: usage if the target's layout cuts across
-// its parts.
+// Local. Returns the layout of a part whose target has `layout`. If a layout cuts a joined
+// dimension, the lengths of the parts are its sections. Errors: usage if the target's layout cuts
+// across its parts.
 UNISONO_EXPORT MeshLayout layout_of_part(const NamedTarget& target, std::size_t part,
                                          std::span<const NamedTensor> sources,
                                          const MeshLayout& layout);

@@ -10,25 +10,27 @@
 //   2      and gradients                       2 + 14/N     4 + 12/N
 //   3      and parameters                      16/N         16/N
 //
-// Parameters are grouped into units, such as layers, which are gathered and reduced at once. A unit
-// is one flat vector, padded to a multiple of N. Hybrid sharding (HSDP) shards over one axis and
-// replicates over another; gradients are reduced over both.
+// Parameters are grouped into units, such as layers. Each unit is gathered and reduced as a whole.
+// A unit is one flat vector, padded to a multiple of N. Hybrid sharding (HSDP) shards over one axis
+// and replicates over another; gradients are reduced over both.
 //
-// Gradients are held and sent in the dtype: for 16 bits, each rank sends (N-1)/N of 2 bytes per
+// Gradients are held and sent in the dtype. With 16 bits, each rank sends 2 * (N-1)/N bytes per
 // parameter. Each sum over an axis is formed in f32 and rounded once, as redistribute() describes.
-// f16 cannot hold gradients below 2^-25, so scale the loss up: AdamW undoes the scale except in
-// `epsilon`; scale max_norm too. f8 is refused: a gradient sum in f8 keeps only 3 or 4 binary
+// f16 cannot hold gradients below 2^-25, so scale the loss up. AdamW cancels the scale, except in
+// `epsilon`. Scale max_norm as well. f8 is refused: a gradient sum in f8 keeps only 3 or 4 binary
 // digits.
 //
 // With ShardedOptions::leaves, gradients are summed over a fixed tree of microbatches
-// (unisono/tree_sum.hpp): the same bits for any number of ranks, stage and replicas, as long as the
-// microbatches are the same. The tree is summed in f32 and rounded to the dtype once; each rank
-// keeps at most 2 log2(L) f32 copies of a unit's gradients until they are reduced. The norm of all
-// gradients is an exact sum and has the same bits under every layout, with or without leaves.
+// (unisono/tree_sum.hpp). If the microbatches are the same, the sums have the same bits for any
+// number of ranks and of replicas, and for any stage. The tree is summed in f32 and rounded to the
+// dtype once; each rank keeps at most 2 log2(L) f32 copies of a unit's gradients until they are
+// reduced. The norm of all gradients is an exact sum and has the same bits under every layout, with
+// or without leaves.
 //
-// A training step: for each unit call parameters() before its use and release() after it, forward
-// and backward; add to gradients(), and call gradients_ready() as soon as they are complete; then
-// call step(). All ranks make these calls for the same units in the same order.
+// A training step: in the forward and in the backward pass, call parameters() before each use of a
+// unit, and release() after it. In the backward pass, add to gradients(), and call
+// gradients_ready() as soon as the unit's gradients are complete. Then call step(). All ranks make
+// these calls for the same units in the same order.
 //
 // Threads: one thread at a time, with no other call on the communicators at the same time.
 #pragma once
@@ -50,9 +52,9 @@ namespace unisono::parallel {
 struct Parameter {
   std::string name;
   std::size_t count = 0;
-  bool decays = true;  // weight decay applies
-  // true: this rank counts it in the norm of all gradients. If several tensor-parallel ranks hold
-  // copies, only one may count.
+  bool decays = true;  // AdamW::decay applies to it
+  // true: this rank counts the parameter in the norm of all gradients. If several tensor-parallel
+  // ranks hold copies of a parameter, only one of these ranks may count it.
   bool counted = true;
 };
 
@@ -73,8 +75,8 @@ struct ShardedOptions {
   AdamW optimizer = {};
   double max_norm = 0;               // gradients are scaled down to this norm; 0: no scaling
   Communicator* replicas = nullptr;  // HSDP: the axis of replicas
-  // The axes that hold the model's other parameters (tensor, pipeline); the norm includes them.
-  // nullptr: none.
+  // The communicator of the ranks that hold the model's other parameters (tensor and pipeline
+  // axes). The norm includes these parameters. nullptr: there are no other parameters.
   Communicator* model = nullptr;
   // The leaves (microbatches) of each rank in a step: by replica, then by rank of the axis. Empty:
   // gradients are summed in the order of the algorithm. `avg` divides by the number of leaves.
@@ -83,7 +85,7 @@ struct ShardedOptions {
 
 class UNISONO_EXPORT ShardedState {
  public:
-  // Local. The communicators must outlive it.
+  // Local. The communicators must outlive the ShardedState.
   // Errors: usage for a stage or dtype that does not exist.
   ShardedState(Communicator& axis, std::vector<std::vector<Parameter>> units,
                const ShardedOptions& options);
@@ -99,8 +101,9 @@ class UNISONO_EXPORT ShardedState {
   // Collective. Returns the whole unit from the masters, on all ranks.
   std::vector<float> whole(std::size_t unit);
 
-  // Collective in stage 3. Returns the unit's parameters in the dtype, one after the other, valid
-  // until release() or step(). Stage 3 gathers them unless they are present.
+  // Collective in stage 3. Returns the unit's parameters in the dtype, one after the other. They
+  // are valid until release() or step(). In stage 3, parameters() gathers them unless they are
+  // already present.
   std::span<const std::byte> parameters(std::size_t unit);
   std::span<const float> parameters_f32(std::size_t unit);  // for dtype f32
   void prefetch(std::size_t unit);  // starts the gathering that parameters() waits for
@@ -117,22 +120,23 @@ class UNISONO_EXPORT ShardedState {
   // Local. Takes what gradients() holds as the sum of several leaves, which must be a node of the
   // tree over all leaves (subtrees() lists them), and clears it.
   void leaf_ready(std::size_t unit, const Leaves& node);
-  // Local. Replaces the leaves of one unit, which must be the same list on all ranks; for pipelines
-  // in which a rank has other microbatches of some units (DualPipe). Call it before the first leaf.
+  // Local. Replaces the leaves of one unit. All ranks must pass the same list. For pipelines in
+  // which a rank computes other microbatches for some units than for the others (DualPipe). Call
+  // set_leaves() before the unit's first leaf.
   // Errors: usage.
   void set_leaves(std::size_t unit, std::vector<Leaves> leaves);
   // Collective. Marks the unit's gradients as complete and starts their reduction, which progresses
   // while other gradients are computed.
-  // Errors: usage if a unit is ready twice, or without one of its leaves.
+  // Errors: usage if the unit was already ready, or if one of its leaves is missing.
   void gradients_ready(std::size_t unit);
 
-  // Collective. Waits for the reductions in progress, as step() also does.
+  // Collective. Waits for the reductions in progress. step() does this as well.
   void wait_gradients();
 
   // Collective. Waits for the reductions, clips, updates, and distributes the new parameters.
   // Returns the norm of all gradients before clipping.
-  // Errors: usage, naming the parameters of units that were never ready; the other ranks get
-  // aborted, because they would wait forever.
+  // Errors: `usage` on a rank where the gradients of some units were never ready; the text names
+  // the parameters of these units. `aborted` on the other ranks, because they would wait forever.
   double step();
 
   // Memory by purpose.
@@ -142,8 +146,8 @@ class UNISONO_EXPORT ShardedState {
     std::size_t optimizer = 0;
     std::size_t all() const { return parameters + gradients + optimizer; }  // the sum
   };
-  // Local. Returns what this rank holds now, padding included. The table above is about the time
-  // between wait_gradients() and step().
+  // Local. Returns the bytes that this rank holds now, padding included. The table at the top of
+  // this header holds between wait_gradients() and step().
   Bytes bytes_held() const;
   // Local. Returns how long calls have waited for transfers since the last step() began.
   // Units: microseconds.

@@ -2,25 +2,27 @@
 // ranks of an axis share (Shoeybi et al., 2019; Korthikanti et al., 2022). The caller computes the
 // matrix products.
 //
-// Types: all data is packed, of f32, bf16, f16, f8e4m3 or f8e5m2; the floats of one call have one
-// type, unless a function says otherwise. Arithmetic is in f32, and each result is rounded once.
-// Elements are sent in their own type; redistribute() says how many bytes a sum over ranks costs.
+// Types: all data is packed and has the type f32, bf16, f16, f8e4m3 or f8e5m2. All floats of one
+// call have the same type, unless the function's comment says otherwise. Arithmetic is in f32, and
+// each result is rounded once. Elements are sent in their own type. The comment of redistribute()
+// gives the bytes that a sum over ranks costs.
 //
-// A column-parallel product shards the outputs, a row-parallel one the inputs. Between the two,
-// every rank has its part of the features of all tokens, and nothing is sent. Before and after:
+// A column-parallel product shards the outputs; a row-parallel product shards the inputs. A region
+// begins with a column-parallel product and ends with a row-parallel product. Inside the region,
+// every rank has its part of the features of all tokens, and nothing is sent. At its ends:
 //
 //                    forward                          backward
 //   enter_region     none; sequence: all_gather       all_reduce; sequence: reduce_scatter
 //   leave_region     all_reduce; s.: reduce_scatter   none; sequence: all_gather
 //
-// With sequence parallelism, tokens are sharded outside of such regions, by shard_range() of the
-// rows.
+// With sequence parallelism, tokens are sharded outside of the regions; shard_range() gives the
+// rows of each rank.
 //
 // The same bits for any number of ranks: a row-parallel product is a sum over its inner dimension.
 // Cut that dimension into a number of blocks that depends on the model and not on the layout; each
 // rank has the blocks that even_leaves() gives it. sum_of_blocks() multiplies block by block and
-// adds the products over a fixed tree, which the forms of leave_region() and
-// enter_region_backward() with leaves continue over the ranks.
+// adds the products over a fixed tree. The forms of leave_region() and enter_region_backward() that
+// take leaves continue this tree over the ranks.
 #pragma once
 
 #include <cstddef>
@@ -61,15 +63,16 @@ UNISONO_EXPORT void leave_region(Communicator& axis, const RegionShape& shape, C
 UNISONO_EXPORT void leave_region_backward(Communicator& axis, const RegionShape& shape,
                                           ConstAnySpan outside, AnySpan inside);
 
-// Local. Calls product(block, out) for each block that this rank has: it writes the product of that
-// block, `count` elements. Returns their sum over the tree of all blocks.
+// Local. Calls product(block, out) for each block of this rank; product() writes the product of
+// this block, `count` elements, to `out`. Returns the sum of these products over the tree of all
+// blocks.
 UNISONO_EXPORT TreeSum
 sum_of_blocks(std::size_t count, std::size_t blocks, const Leaves& mine,
               const std::function<void(std::size_t block, std::span<float> out)>& product);
 
-// Collective. The two conversions that sum over ranks, over the tree of the blocks. `leaves`: the
-// blocks of each rank, the same list on all ranks. Each result is rounded once to the type of
-// `outside`.
+// Collective. These forms of the two functions that sum over ranks take the sum over the tree of
+// the blocks. `leaves`: the blocks of each rank, the same list on all ranks. Each result is rounded
+// once to the type of `outside`.
 // Shapes: as above; `inside`: all rows, in f32.
 // Errors: usage, those of Communicator::run().
 UNISONO_EXPORT void enter_region_backward(Communicator& axis, const RegionShape& shape,
@@ -85,24 +88,25 @@ struct HeadShare {
   Range key_value = {};
   std::size_t heads_per_key = 1;  // query heads per key-value head, in the whole model
   std::size_t offset = 0;  // query heads of the first key-value head that are on earlier ranks
-  // Returns the local key-value head of the local query head `head`. It is not head *
-  // key_value.count / query.count if the number of ranks does not divide the key-value heads.
+  // Returns the local key-value head of the local query head `head`. The formula head *
+  // key_value.count / query.count would be wrong if the number of ranks does not divide the
+  // key-value heads.
   std::size_t key_value_of(std::size_t head) const { return (offset + head) / heads_per_key; }
 };
-// Local. Returns the heads of a rank. Heads may be uneven.
-// Errors: usage if the key-value heads do not divide the heads, if a rank would have none, or, with
-// `even`, if the number of ranks does not divide the heads.
+// Local. Returns the heads of a rank. Ranks may have different numbers of heads.
+// Errors: usage if the key-value heads do not divide the heads, if a rank would have no heads, or,
+// with `even`, if the number of ranks does not divide the heads.
 UNISONO_EXPORT HeadShare head_share(std::size_t heads, std::size_t key_value_heads, int ranks,
                                     int rank, bool even = false);
 
 // Local. Looks up the rows of a table of `vocabulary` words: out[i] is table[tokens[i]] if this
 // rank has that row, and zeros otherwise. The sum over the ranks, by leave_region(), is the
-// embedding; it is exact, because only one summand is not zero.
+// embedding. The sum is exact, because at most one summand is not zero.
 UNISONO_EXPORT void vocabulary_embedding(const Communicator& axis, std::size_t vocabulary,
                                          std::size_t width, ConstAnySpan table,
                                          std::span<const std::int32_t> tokens, AnySpan out);
 // Local. Adds the gradients of this rank's rows. `table_gradient` may be f32 for any type of
-// `out_gradient`; in a narrower type each row is rounded once per call.
+// `out_gradient`. If its type is narrower than f32, each row is rounded once per call.
 UNISONO_EXPORT void vocabulary_embedding_backward(const Communicator& axis, std::size_t vocabulary,
                                                   std::size_t width, ConstAnySpan out_gradient,
                                                   std::span<const std::int32_t> tokens,

@@ -5,14 +5,15 @@
 //   HOST:PID:TID [DEVICE] NCCL INFO AllReduce: opCount 1d sendbuff ... count 64 datatype 7 op 0
 //       root 0 comm 0x1 [nranks=2] ...
 //
-// A communicator is known by its commId on all ranks, and by its address (comm) on one. One that
-// was split from another may have no commId: it is known by its parent, the number of the split and
-// the color. The lines have no times: the order of a rank's lines is that of its calls. A rank is
-// known by its host, process and device, except in containers, where several ranks may have the
-// same ones: there each is known by its communicator of all ranks, and by those that were split
-// from it.
+// The commId of a communicator identifies it on all ranks; its address (comm) identifies it on one
+// rank. A communicator that was split from another one may have no commId. It is identified by its
+// parent, the number of the split and the color. The lines have no times: the order of a rank's
+// lines is the order of its calls. A rank is identified by its host, process and device. In
+// containers several ranks may have the same host, process and device. There a rank is identified
+// by its communicator of all ranks, and by the communicators that were split from this
+// communicator.
 //
-// What cannot be read is left out, and the account says how much of it there is.
+// Lines that cannot be read are left out, and the report counts them.
 #include <fmt/format.h>
 
 #include <algorithm>

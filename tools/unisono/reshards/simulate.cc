@@ -1,8 +1,9 @@
 // `unisono reshard sim`: the messages of the runner on the links of a topology.
 //
-// A rank has messages of several slots in flight, as in the runner: it begins a slot when its own
-// messages of the slot kSlotsInFlight before have ended. A message that passes elements on also
-// waits for the rank's own messages up to kLead slots before, one of which brings the elements.
+// A rank has messages of several slots in flight, as in the runner. It begins its messages of slot
+// s when its own messages of slot s - kSlotsInFlight have ended. A message of slot s that passes
+// elements on also waits for the rank's own messages of all slots up to s - kLead, because one of
+// these messages brings the elements.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -103,7 +103,7 @@ void print_text(const TuneReport& report, const Console& console) {
   }
   fmt::print("\nlargest sizes measured: {}; larger sizes are extrapolated\n",
              reach_of(report.machine.machine));
-  fmt::print("predictions are quickest times; here the median takes {:.2f}x as long\n",
+  fmt::print("predictions are the shortest times; the median time here is {:.2f}x as long\n",
              report.slower);
   // On an idle machine, repeated times differ by less than this factor.
   constexpr double kBusy = 1.25;
