@@ -91,11 +91,14 @@ parallel-bits:
 # A trainer gives its weights to an engine every ten steps; the answers are compared with those of
 # one process with the same weights.
 reshard:
+	@echo "make reshard: builds (5 min on two cores the first time), then trains and answers (half a min)"
 	@$(SETUP) build parallel llm
 	@scripts/build release unisono example_rollout
 	@rm -rf build/rollout
 	@$(UNISONO) run -n 6 -- $(ROLLOUT) --save build/rollout
+	@echo "Answering again on one process, with the saved weights of each transfer."
 	@$(ROLLOUT) --compare build/rollout
+	@echo "  build/release/tools/unisono/unisono learn reshard  # see how such a plan moves blocks"
 
 llm-build:
 	@$(SETUP) build llm

@@ -118,7 +118,7 @@ void serve(HandOver& hand_over, unisono::Communicator& engine, const llm::Shape&
     if (!folder.empty()) {
       llm::save_answers(answers_of(folder, news.step), answers);
     }
-    std::printf("engine   step %3lld: %.0f %% of the answers' tokens follow the rule of the data\n",
+    std::printf("engine   step %3lld: %.0f %% of the answers' tokens follow the rule\n",
                 static_cast<long long>(news.step), 100 * share_right(answers, shape.vocabulary));
     std::fflush(stdout);
   }
@@ -127,7 +127,8 @@ void serve(HandOver& hand_over, unisono::Communicator& engine, const llm::Shape&
 bool compare_with_checkpoints(unisono::Communicator& alone, const llm::Shape& shape,
                               std::size_t tokens, const std::filesystem::path& folder) {
   const std::vector<std::int64_t> steps = steps_in(folder);
-  bool is_right = !steps.empty();
+  std::size_t all = 0;
+  std::size_t wrong = 0;
   for (const std::int64_t step : steps) {
     const Answers saved = llm::load_answers(answers_of(folder, step));
     const Answers own = answer_with(alone, load(checkpoint_of(folder, step), shape), tokens);
@@ -138,12 +139,25 @@ bool compare_with_checkpoints(unisono::Communicator& alone, const llm::Shape& sh
       ties += kind == llm::Comparison::Kind::tie ? 1U : 0U;
       different += kind == llm::Comparison::Kind::different ? 1U : 0U;
     }
-    std::printf("alone    step %3lld: %zu answers, %zu ties within rounding: %s\n",
-                static_cast<long long>(step), own.size(), ties,
-                different == 0 ? "same tokens" : "OTHER TOKENS");
-    is_right = is_right && different == 0;
+    std::printf("alone    step %3lld: ", static_cast<long long>(step));
+    if (different > 0) {
+      std::printf("OTHER TOKENS in %zu of %zu answers\n", different, own.size());
+    } else if (ties > 0) {
+      std::printf("same tokens in %zu answers, up to a tie within rounding in %zu\n", own.size(),
+                  ties);
+    } else {
+      std::printf("same tokens in %zu answers\n", own.size());
+    }
+    all += own.size();
+    wrong += different;
   }
-  return is_right;
+  if (steps.empty()) {
+    std::printf("alone    no checkpoints in %s\n", folder.c_str());
+  } else {
+    std::printf("alone    %zu of the engine's %zu answers are those of one process\n", all - wrong,
+                all);
+  }
+  return !steps.empty() && wrong == 0;
 }
 
 }  // namespace rollout

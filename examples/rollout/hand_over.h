@@ -71,7 +71,7 @@ class HandOver {
   void give(const transformer::Parts& parts, const News& news);
   News take(HandedWeights& weights);
 
-  std::size_t bytes() const { return reshard_->plan().bytes_sent(); }
+  const unisono::parallel::ReshardPlan& plan() const { return reshard_->plan(); }
 
  private:
   void expect_report();

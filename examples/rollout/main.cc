@@ -1,5 +1,7 @@
 // Trains on some ranks of a job, and answers on the others with the latest weights. See kUsage.
+#include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -95,10 +97,26 @@ void save(unisono::Communicator& trainers, const std::filesystem::path& folder,
   up::save_checkpoint(trainers, folder, tensors);
 }
 
+// Prints on one rank of the trainer what the job does.
+void introduce(const rollout::HandOver& hand_over, const Options& options, int ranks,
+               const transformer::Layout& layout) {
+  const auto mib = [](std::size_t bytes) { return static_cast<double>(bytes) / 0x1p20; };
+  const up::ReshardPlan& plan = hand_over.plan();
+  const int engine = ranks - layout.ranks;
+  std::printf("trainer  %d ranks, %s: %d steps of a small Llama\n", layout.ranks,
+              options.layout.c_str(), options.steps);
+  std::printf("engine   %d ranks, tp=%d: answers with the weights of every %d steps\n", engine,
+              engine, options.every);
+  std::printf("reshard  %zu tensors: a transfer sends %.1f MiB; no plan sends less than %.1f MiB\n",
+              plan.tensors.size(), mib(plan.bytes_sent()), mib(up::reshard_bound(plan).bytes_sent));
+  std::printf("rule     token 5t + 3 follows token t in three of four places of the data\n");
+  std::fflush(stdout);
+}
+
 void train(rollout::HandOver& hand_over, unisono::Communicator& trainers, const Options& options,
            const transformer::Config& config, const transformer::Layout& layout) {
   const auto held = transformer::held_weights(config, layout);
-  int given = 0;
+  std::vector<double> given_ms;  // of each transfer
   int skipped = 0;
   const auto after = [&](int step, double loss, const std::function<transformer::Parts()>& parts) {
     const bool is_last = step == options.steps;
@@ -111,26 +129,33 @@ void train(rollout::HandOver& hand_over, unisono::Communicator& trainers, const 
       std::fflush(stdout);  // flush before waiting
     }
     // Initially the engine is ready, and its report is on its way.
-    const bool is_wanted = hand_over.is_wanted(trainers, is_last || given == 0);
+    const bool is_wanted = hand_over.is_wanted(trainers, is_last || given_ms.empty());
     if (speaks) {
       std::printf("trainer  step %3d: loss %.4f%s\n", step, loss,
                   is_wanted ? "" : "; the engine is busy");
       std::fflush(stdout);
     }
-    (is_wanted ? given : skipped) += 1;
     if (!is_wanted) {
+      ++skipped;
       return;
     }
     const transformer::Parts now = parts();
+    const auto begin = std::chrono::steady_clock::now();
     hand_over.give(now, {.step = step, .is_last = is_last});
+    given_ms.push_back(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+            .count());
     if (!options.save.empty()) {
       save(trainers, rollout::checkpoint_of(options.save, step), held, now);
     }
   };
-  transformer::train(trainers, layout, config, options.steps, after);
+  const double step_ms = transformer::train(trainers, layout, config, options.steps, after).step_ms;
   if (trainers.rank() == 0) {
-    std::printf("trainer  %d transfers of %.1f MiB, %d skipped because the engine was busy\n",
-                given, static_cast<double>(hand_over.bytes()) / 0x1p20, skipped);
+    std::sort(given_ms.begin(), given_ms.end());
+    std::printf("trainer  %zu transfers, %d skipped because the engine was busy\n", given_ms.size(),
+                skipped);
+    std::printf("trainer  a transfer took %.0f ms, a training step %.0f ms (medians)\n",
+                given_ms[given_ms.size() / 2], step_ms);
   }
 }
 
@@ -161,6 +186,9 @@ int run(const Options& options) {
   unisono::Communicator side = world.split(trains ? 0 : 1, world.rank());
   rollout::HandOver hand_over(world, config, layout);
   if (trains) {
+    if (world.rank() == 0) {
+      introduce(hand_over, options, world.size(), layout);
+    }
     train(hand_over, side, options, config, layout);
   } else {
     rollout::serve(hand_over, side, rollout::engine_shape(config), tokens, options.save);

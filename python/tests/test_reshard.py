@@ -189,7 +189,7 @@ def test_mistakes():
         moves = Reshard(comm, {"w": (*row, "a=1")})
         with pytest.raises(unisono.UsageError, match="unknown names: 'v'"):
             moves.run({"v": np.zeros(4, "f4")}, {})
-        with pytest.raises(unisono.UsageError, match="`in` of \"w\" on rank 0 is f32 .*, and its part is f32 .4."):
+        with pytest.raises(unisono.UsageError, match="`in` of \"w\" on rank 0 is null"):
             moves.run({}, {"w": np.zeros(4, "f4")})
         moves.close()
         return "right"

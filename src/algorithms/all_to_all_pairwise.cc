@@ -5,7 +5,7 @@
 //   cost     (n-1)*alpha + (n-1)/n * S*beta for even n; one round more for odd n
 //   scratch  none
 //   order    nothing is summed
-//   limits   none; in place: a rank sends a part in the same step in which the new part replaces it
+//   limits   none; works in place, because each part is sent in the step that overwrites it
 //   source   Kirkman, Cambridge and Dublin Math. J. 2, 1847 (the pairing, a round robin tournament)
 #include "algorithms/pairing.h"
 

@@ -2,10 +2,11 @@
 // largest power of two below b - a. The sum is tree(0, n).
 //
 // The ranks form blocks, one for each bit of n, the largest first: 7 ranks are [0, 4), [4, 6) and
-// [6, 7). Inside a block the partners are at distance 1, 2, 4, ...; after distance d, chunk c is at
-// the ranks whose lowest bits are c modulo 2d. Then the blocks join from the last one on, as
-// tree(0, n) requires. A chunk that belongs to a later block goes to that block; all other chunks
-// come from it. So every rank sends each chunk except its own exactly once, and chunk c ends at
+// [6, 7). Inside a block, ranks exchange with partners at distance 1, 2, 4, ... After the step with
+// distance d, the partial sums of chunk c are on the block's ranks r with r mod 2d = c mod 2d. Then
+// the blocks join, the last two first, as tree(0, n) requires. A block sends its sums of the later
+// blocks' chunks to the ranks of these chunks, and receives the sums of all other chunks from the
+// next block. So every rank sends each chunk except its own exactly once, and chunk c ends at
 // rank c.
 #pragma once
 

@@ -80,9 +80,10 @@ struct Launch {
   std::string_view local_size_name;  // ranks on this host
   std::string_view nodes_name;
   std::string job;
-  std::string address = {};     // of rank 0, for ranks on several hosts; empty: unknown
-  std::string token = {};       // a secret that all ranks have
-  std::string job_of_all = {};  // if `job` differs between hosts
+  std::string address = {};          // of rank 0, for ranks on several hosts; empty: unknown
+  std::string address_problem = {};  // why the address is unknown although the launcher gives it
+  std::string token = {};            // a secret that all ranks have
+  std::string job_of_all = {};       // if `job` differs between hosts
 };
 
 // Returns a port next to the port that PyTorch itself uses.
@@ -124,40 +125,107 @@ std::string_view slurm_nodes(const Reader& env) {
   return env.either("SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES");
 }
 
-// Returns "rack1node07" for "rack[1-2]node[07-09,12],gpu1". Slurm puts rank 0 on this host unless a
-// task distribution says otherwise. Empty if the list is malformed.
-std::string first_node(std::string_view list) {
-  std::string node;
-  while (!list.empty() && list.front() != ',') {
-    const std::size_t open = std::min(list.find_first_of("[,"), list.size());
-    node += list.substr(0, open);
-    list.remove_prefix(open);
-    if (list.empty() || list.front() == ',') {
-      break;
-    }
-    const std::size_t close = list.find(']');
-    const std::size_t end = list.find_first_of("-,]");
-    if (close == std::string_view::npos || end == 1) {
-      return {};
-    }
-    node += list.substr(1, end - 1);
-    list.remove_prefix(close + 1);
+// Reads a Slurm list of nodes, such as "rack[1-2]node[07-09,12],gpu1".
+class NodeList {
+ public:
+  explicit NodeList(std::string_view list) : list_(list) {
+    do {
+      read_name();
+      is_first_ = false;
+    } while (take(','));
   }
-  return node.find_first_of("[]:") == std::string::npos ? node : "";
-}
 
-// Slurm gives the ranks no port, so the number of the step selects one.
-std::string slurm_address(const Reader& env) {
+  // Returns "rack1node07" for the list above. Slurm puts rank 0 on this host unless a task
+  // distribution says otherwise.
+  const std::string& first() const { return first_; }
+  // Returns what is expected where; empty if the list is well-formed.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  bool ends() const { return at_ == list_.size() || !problem_.empty(); }
+  bool take(char c) {
+    const bool is_next = !ends() && list_[at_] == c;
+    at_ += is_next ? 1 : 0;
+    return is_next;
+  }
+  void expect(const std::string& what) {
+    if (problem_.empty()) {
+      const std::string_view before = list_.substr(0, at_);
+      problem_ = what + " is expected at character " + std::to_string(at_ + 1) +
+                 (before.empty() ? "" : " after \"" + std::string(before) + "\"");
+    }
+  }
+  // Reads characters and returns true if there are any; those of the first node are kept.
+  bool read(std::size_t end, bool is_kept) {
+    const std::string_view text = list_.substr(at_, end - at_);
+    first_ += is_kept ? text : "";
+    at_ += text.size();
+    return !text.empty();
+  }
+
+  void read_name() {
+    bool is_empty = true;
+    while (!ends() && list_[at_] != ',') {
+      if (take('[')) {
+        read_numbers();
+      } else if (!read(list_.find_first_of("[],: \t\n", at_), is_first_)) {
+        break;
+      }
+      is_empty = false;
+    }
+    if (is_empty) {
+      expect("a name");
+    } else if (!ends() && list_[at_] != ',') {
+      expect("\",\" or \"[\"");
+    }
+  }
+
+  void read_numbers() {
+    bool is_kept = is_first_;
+    do {
+      read_number(is_kept);
+      is_kept = false;
+      if (take('-')) {
+        read_number(false);
+      }
+    } while (take(','));
+    if (!take(']')) {
+      expect("\"]\"");
+    }
+  }
+
+  void read_number(bool is_kept) {
+    if (!read(list_.find_first_not_of("0123456789", at_), is_kept)) {
+      expect("a number");
+    }
+  }
+
+  std::string_view list_;
+  std::size_t at_ = 0;
+  bool is_first_ = true;
+  std::string first_;
+  std::string problem_;
+};
+
+// Sets the address in a Slurm step. Slurm gives the ranks no port, so the number of the step
+// selects one.
+void set_slurm_address(Launch& launch, const Reader& env) {
   constexpr int kFirstPort = 20000;
   constexpr int kPorts = 12000;  // below the ephemeral ports of systems
   const auto job = env.number("SLURM_JOB_ID", 0);
   const auto step = env.number("SLURM_STEP_ID", 0);
-  const std::string node =
-      first_node(env.text_or(env.either("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"), ""));
-  if (!job || !step || node.empty()) {
-    return {};
+  const std::string_view name = env.either("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST");
+  const std::string list = env.text_or(name, "");
+  if (!job || !step || list.empty()) {
+    return;
   }
-  return node + ":" + std::to_string(kFirstPort + (*job % kPorts * 7 + *step % kPorts) % kPorts);
+  const NodeList nodes(list);
+  if (nodes.problem().empty()) {
+    launch.address = nodes.first() + ":" +
+                     std::to_string(kFirstPort + (*job % kPorts * 7 + *step % kPorts) % kPorts);
+  } else {
+    launch.address_problem = std::string(name) + " is malformed: " + nodes.problem();
+  }
 }
 
 // A PMI launcher provides no job name. It provides a connection to a process that is the same for
@@ -174,23 +242,27 @@ Launch pmi(const Reader& env) {
     job = "pmi/" + std::to_string(launcher) + "@" + std::to_string(start_of(launcher).value_or(0));
   }
   const bool in_slurm_step = env.text("SLURM_STEP_ID") && !env.text("MPI_LOCALNRANKS");
-  return {.rank_name = "PMI_RANK",
-          .size_name = "PMI_SIZE",
-          .local_size_name = "MPI_LOCALNRANKS",
-          .nodes_name = in_slurm_step ? slurm_nodes(env) : "",
-          .job = job,
-          .address = in_slurm_step ? slurm_address(env) : "",
-          .job_of_all = "pmi"};
+  Launch launch = {.rank_name = "PMI_RANK",
+                   .size_name = "PMI_SIZE",
+                   .local_size_name = "MPI_LOCALNRANKS",
+                   .nodes_name = in_slurm_step ? slurm_nodes(env) : "",
+                   .job = job,
+                   .job_of_all = "pmi"};
+  if (in_slurm_step) {
+    set_slurm_address(launch, env);
+  }
+  return launch;
 }
 
 Launch slurm(const Reader& env) {
-  return {
+  Launch launch = {
       .rank_name = "SLURM_PROCID",
       .size_name = env.either("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
       .local_size_name = "",
       .nodes_name = slurm_nodes(env),
-      .job = "slurm/" + env.text_or("SLURM_JOB_ID", "") + "/" + env.text_or("SLURM_STEP_ID", ""),
-      .address = slurm_address(env)};
+      .job = "slurm/" + env.text_or("SLURM_JOB_ID", "") + "/" + env.text_or("SLURM_STEP_ID", "")};
+  set_slurm_address(launch, env);
+  return launch;
 }
 
 // Returns the first launcher whose variables are set. Some of torchrun's variables may be set by
@@ -296,9 +368,11 @@ void choose_address(ConnectOptions& result, const std::optional<Launch>& launch,
   if (result.address.empty() && needed) {
     result.address = launch ? launch->address : "";
     if (result.address.empty()) {
+      const std::string problem = launch ? launch->address_problem : "";
       throw Error(ErrorCode::config,
-                  (several.empty() ? "UNISONO_TRANSPORT=tcp" : several) +
-                      ", but the address of rank 0 is not set\nset UNISONO_ADDRESS=host:port on "
+                  (several.empty() ? "UNISONO_TRANSPORT=tcp" : several) + ", but " +
+                      (problem.empty() ? "the address of rank 0 is not set" : problem) +
+                      "\nset UNISONO_ADDRESS=host:port on "
                       "all ranks, with a free port on rank 0's host");
     }
   }

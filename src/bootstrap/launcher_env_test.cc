@@ -268,9 +268,25 @@ TEST(Resolve, SeveralHostsMeetWhereTheLauncherSays) {
                                           {"node7", "node7"}}) {
     EXPECT_EQ(resolved(with(nodes, "SLURM_STEP_NODELIST", list)).address, first + ":20541");
   }
-  for (const char* broken : {"rack[1-2", "rack[]", "rack[1-2]node[", "rack[[1-2]", "rack1]", ","}) {
-    EXPECT_NE(refusal(with(nodes, "SLURM_STEP_NODELIST", broken)), "") << broken;
+  for (const auto& [list, expected] : std::map<std::string, std::string>{
+           {"rack[1-2", "\"]\" is expected at character 9 after \"rack[1-2\""},
+           {"rack[]", "a number is expected at character 6 after \"rack[\""},
+           {"rack[1-2]node[", "a number is expected at character 15 after \"rack[1-2]node[\""},
+           {"rack[[1-2]", "a number is expected at character 6 after \"rack[\""},
+           {"rack[1x3]", "\"]\" is expected at character 7 after \"rack[1\""},
+           {"rack1]", "\",\" or \"[\" is expected at character 6 after \"rack1\""},
+           {"rack1 rack2", "\",\" or \"[\" is expected at character 6 after \"rack1\""},
+           {",", "a name is expected at character 1"},
+           {"a,", "a name is expected at character 3 after \"a,\""},
+           {"a,b[3-]", "a number is expected at character 7 after \"a,b[3-\""}}) {
+    EXPECT_EQ(
+        refusal(with(nodes, "SLURM_STEP_NODELIST", list)),
+        "config: SLURM_STEP_NUM_NODES=2, but SLURM_STEP_NODELIST is malformed: " + expected +
+            "\nset UNISONO_ADDRESS=host:port on all ranks, with a free port on rank 0's host");
   }
+  const Env broken = with(nodes, "SLURM_STEP_NODELIST", "rack[1-2");
+  EXPECT_EQ(resolved(with(broken, "UNISONO_ADDRESS", "h:1")).address, "h:1");
+  EXPECT_EQ(resolved(with(broken, "SLURM_STEP_NUM_NODES", "1")).address, "");
   // A separate world within the launcher's ranks on this host.
   const Env own = with(with(with(kTorchrun, "LOCAL_WORLD_SIZE", "2"), "UNISONO_RANK", "0"),
                        "UNISONO_SIZE", "2");

@@ -1,9 +1,9 @@
 // The choices stored for a tuned machine: the algorithm by size, the number of threads that move
 // the data, and the waiting policy.
 //
-// Each row belongs to one collective and one rank count, and holds from its size up to the size of
-// the next row. Calls with other rank counts use the rows of the nearest count by ratio (of two
-// equally near counts, the smaller one), unless the ratio is larger than 2.
+// Each row is for one collective and one rank count. It applies to message sizes from its own size
+// up to the size of the next row. Calls with other rank counts use the rows of the nearest count by
+// ratio (of two equally near counts, the smaller one), unless the ratio is larger than 2.
 #pragma once
 
 #include <string>

@@ -426,13 +426,13 @@ void check_memory(const char* name, std::span<const Tensor> given, const std::ve
     const Tensor wanted = Tensor::packed(nullptr, plan.tensors[t].dtype, shape_of(*held[t]));
     const std::string place = "`" + std::string(name) + "` of " + in_quotes(plan.tensors[t].name) +
                               " on rank " + std::to_string(rank);
+    if (given[t].data == nullptr && wanted.count() > 0) {
+      refuse(place + " is null", "pass memory for " + wanted.text());
+    }
     if (given[t].shape != wanted.shape || given[t].dtype != wanted.dtype ||
         given[t].strides.size() != given[t].shape.size()) {
       refuse(place + " is " + given[t].text() + ", and its part is " + wanted.text(),
              "in_shape() and out_shape() return the shapes of the parts");
-    }
-    if (given[t].data == nullptr && wanted.count() > 0) {
-      refuse(place + " is null", "pass memory for " + wanted.text());
     }
   }
 }

@@ -89,7 +89,8 @@ class Placing {
                                                                    : ActionKind::receive_backward;
         const Message message{kind, stage, action.microbatch};
         std::vector<Message>& messages = lanes_[{rank, rank_of(stage)}].messages;
-        if (int& place = place_of(message); place < 0) {
+        // verify() reports an action on another rank than its stage.
+        if (int& place = place_of(message); place < 0 && rank == rank_of(action.stage)) {
           place = static_cast<int>(messages.size());
         }
         messages.push_back(message);
@@ -99,7 +100,7 @@ class Placing {
 
   void receive_for(const Action& action, int rank, std::vector<Action>& result) {
     const int stage = source_of(action, rank);
-    if (stage < 0) {
+    if (stage < 0 || rank != rank_of(action.stage)) {
       return;
     }
     const ActionKind kind = action.kind == ActionKind::forward ? ActionKind::receive_forward

@@ -19,8 +19,10 @@
 namespace unisono::parallel {
 namespace {
 
-// Another hop costs as much as this load.
-constexpr std::size_t kHopBytes = std::size_t{256} << 10U;
+// Another hop costs as much as this load, and at least this part of the bound: messages wait for
+// the messages of earlier hops.
+constexpr std::size_t kLeastHopBytes = std::size_t{256} << 10U;
+constexpr std::size_t kHopPart = 100;
 // A rank's fair share consists of this many units, so that assigning units can balance the loads.
 constexpr std::size_t kUnitsPerRank = 256;
 constexpr std::size_t kLeastUnitBytes = std::size_t{64} << 10U;
@@ -44,6 +46,7 @@ struct Unit {
   const ReshardPiece* piece = nullptr;
   ElementRanges elements = {};
   std::size_t bytes = 0;
+  std::size_t place = 0;  // within the piece
 };
 
 // Order in which the ranks that lack a unit receive it. A rank that receives a unit early can
@@ -56,8 +59,13 @@ enum class Order {
 
 class Planner {
  public:
-  explicit Planner(ReshardPlan& plan)
-      : plan_(plan), sent_(plan.ranks()), entered_(plan.ranks()), added_(plan.ranks()) {}
+  // `hop_bytes`: the cost of one more hop.
+  Planner(ReshardPlan& plan, std::size_t hop_bytes)
+      : plan_(plan),
+        hop_bytes_(hop_bytes),
+        sent_(plan.ranks()),
+        entered_(plan.ranks()),
+        added_(plan.ranks()) {}
 
   void assign_all(const std::vector<Unit>& units) {
     charges_.resize(units.size());
@@ -133,7 +141,7 @@ class Planner {
         continue;
       }
       const std::size_t load =
-          sent_[index(holder.rank)] + static_cast<std::size_t>(holder.hop) * kHopBytes;
+          sent_[index(holder.rank)] + static_cast<std::size_t>(holder.hop) * hop_bytes_;
       if (best == nullptr || load < least) {
         best = &holder;
         least = load;
@@ -260,6 +268,7 @@ class Planner {
   }
 
   ReshardPlan& plan_;
+  std::size_t hop_bytes_;
   Bytes sent_;                                // bytes sent to other ranks
   Bytes entered_;                             // bytes received from other hosts
   Bytes added_;                               // bytes of sums computed
@@ -383,19 +392,24 @@ ReshardPlan plan_reshard(std::vector<ReshardTensor> tensors, std::vector<int> ho
   for (std::size_t t = 0; t < pieces.size(); ++t) {
     const std::size_t bytes = size_of(plan.tensors[t].dtype);
     for (const ReshardPiece& piece : *pieces[t]) {
+      std::size_t place = 0;
       for (ElementRanges& elements : cut(piece.elements, unit_bytes / bytes)) {
         const std::size_t count = count_of(elements);
         units.push_back({.tensor = t,
                          .piece = &piece,
                          .elements = std::move(elements),
-                         .bytes = count * bytes});
+                         .bytes = count * bytes,
+                         .place = place++});
       }
     }
   }
+  // The pieces of a tensor take turns: their holders then fill up together.
   std::stable_sort(units.begin(), units.end(), [](const Unit& a, const Unit& b) {
-    return senders_of(*a.piece) < senders_of(*b.piece);
+    return std::tuple(senders_of(*a.piece), a.tensor, a.place) <
+           std::tuple(senders_of(*b.piece), b.tensor, b.place);
   });
-  Planner planner(plan);
+  const std::size_t bound = reshard_bound(plan).bytes_sent_by_busiest;
+  Planner planner(plan, std::max(kLeastHopBytes, bound / kHopPart));
   std::vector<ReshardMove> best;
   std::size_t least = std::numeric_limits<std::size_t>::max();
   const auto settle = [&] {
@@ -413,7 +427,6 @@ ReshardPlan plan_reshard(std::vector<ReshardTensor> tensors, std::vector<int> ho
       before = most;
     }
   };
-  const std::size_t bound = reshard_bound(plan).bytes_sent_by_busiest;
   for (const Order order : {Order::ascending, Order::least_loaded, Order::inner_first}) {
     planner.set_order(order);
     settle();

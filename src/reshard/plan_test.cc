@@ -97,6 +97,17 @@ TEST(ReshardPlan, EntersAHostThroughAllItsRanks) {
   EXPECT_LE(std::max(entered[2], entered[3]), (entered[2] + entered[3]) * 55 / 100);
 }
 
+// Each rank has as much to send as any other, so nobody needs to pass elements on.
+TEST(ReshardPlan, PassesOnLittleAmongEqualSenders) {
+  const ReshardPlan plan =
+      plan_reshard({tensor({65536, 8192}, "a=8: a=shard(0)", "b=8")}, hosts_of(8, 1));
+  std::size_t passed_on = 0;
+  for (const ReshardMove& move : plan.moves) {
+    passed_on += move.hop > 0 ? move.bytes : 0;
+  }
+  EXPECT_LE(passed_on, plan.bytes_sent() / 10);
+}
+
 // Each section of a fused projection is sharded separately: every target rank gets a part of each.
 TEST(ReshardPlan, CutsSections) {
   const MeshLayout fused = MeshLayout::parse("tp=2: tp=shard(0,sections=4+2*2)");

@@ -265,7 +265,7 @@ TEST(NcclRas, RefusesContradictions) {
   EXPECT_NE(refusal_of({{.path = "ras", .text = kRasHead + sum}})
                 .find("it counts AllReduce of 6 ranks, and the communicator has 8"),
             std::string::npos);
-  EXPECT_NE(refusal_of({ras_file({}), ras_file({})}).find("give the latest alone"),
+  EXPECT_NE(refusal_of({ras_file({}), ras_file({})}).find("pass only the latest file"),
             std::string::npos);
 }
 

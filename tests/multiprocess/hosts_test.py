@@ -93,17 +93,24 @@ class Hosts(unittest.TestCase):
     def test_every_collective_between_two_and_two(self):
         self.check_all_right(2)
 
-    def test_a_reshard_sends_each_byte_once_to_a_host(self):
+    def check_reshard(self, environment=None):
         # Both ranks of the second host need all elements, which the ranks of the first host share.
         payload = 4096 * 2048 * 4
         before = bytes_sent(*HOSTS[0])
-        done = run(2, RESHARDED)
+        done = run(2, RESHARDED, environment=environment)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         for rank in (2, 3):
             self.assertIn(f"rank {rank}: all elements are right", done.stdout)
         sent = bytes_sent(*HOSTS[0]) - before
         self.assertGreater(sent, payload)
         self.assertLess(sent, 1.1 * payload)  # headers
+
+    def test_a_reshard_sends_each_byte_once_to_a_host(self):
+        self.check_reshard()
+
+    def test_a_reshard_over_ucx(self):
+        self.need_ucx()
+        self.check_reshard({"UNISONO_NETWORK": "ucx", "UCX_TLS": "tcp,self"})
 
     def need_ucx(self):
         done = subprocess.run([PROGRAM, "doctor"], capture_output=True, text=True, timeout=600)

@@ -43,8 +43,12 @@ def answers(args, ranks, layout, folder):
     if job.returncode != 0 or answered != given or answered[:1] != [10] or answered[-1:] != [STEPS]:
         yield f"exit status {job.returncode}: {job.stdout} {job.stderr}"
         return
+    if not re.search(r"sends ([\d.]+) MiB; no plan sends less than \1 MiB", job.stdout):
+        yield f"not the fewest bytes: {job.stdout}"
     alone = run(args.rollout, "--compare", folder)
-    if alone.returncode != 0 or steps(r"alone +step +(\d+): 10 answers, .*same tokens", alone.stdout) != answered:
+    all_same = "{0} of the engine's {0} answers are".format(10 * len(answered))
+    if (alone.returncode != 0 or all_same not in alone.stdout
+            or steps(r"alone +step +(\d+): same tokens in 10 answers", alone.stdout) != answered):
         yield f"compared with one process: {alone.stdout} {alone.stderr}"
 
 

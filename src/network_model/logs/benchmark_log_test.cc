@@ -359,6 +359,10 @@ TEST(BenchmarkLog, ReadsTheHalfThatIsThere) {
   const std::string cut = first + "    44.20   23.72\n";
   EXPECT_EQ(left_out(*parse(log_of(kReduce, kRow + cut)).value),
             "1 that are cut off, or mixed with other output");
+  for (const std::string other : {"host-1:7231:7260 [0] NCCL WARN slow", "host-1:"}) {
+    EXPECT_EQ(left_out(*parse(log_of(kReduce, kRow + other + " " + kRow)).value),
+              "1 that are cut off, or mixed with other output");
+  }
 }
 
 // Output with nccl-tests -T and -C 1.

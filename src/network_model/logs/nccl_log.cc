@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -153,7 +154,8 @@ class NcclTests : public LogFormat {
       read_comment(line, words);
     } else if (words.size() > 1 && number_of(words[0]) && number_of(words[1])) {
       read_row(line, words);
-    } else if (columns_.count > 0 && !table().is_failed && is_like_row(words)) {
+    } else if (columns_.count > 0 && !table().is_failed &&
+               (is_like_row(words) || has_row_behind(words))) {
       add({.line = line.number,
            .bytes = number_of(words[0]).value_or(0),
            .flaw = "that are cut off, or mixed with other output"});
@@ -169,6 +171,19 @@ class NcclTests : public LogFormat {
         words.size() <= columns_.count && static_cast<std::size_t>(numbers) * 2 > columns_.count;
     return number_of(words[0]) ||
            (is_as_long && words[0].front() >= '0' && words[0].front() <= '9');
+  }
+
+  // Detects other output with a row at its end: "host-1:7231 NCCL WARN slow 1048576 262144 float
+  // sum ..."
+  bool has_row_behind(const std::vector<std::string_view>& words) const {
+    if (words.size() < columns_.count || columns_.type == kNoPlace) {
+      return false;
+    }
+    const auto row = std::span(words).last(columns_.count);
+    const auto numbers = std::ranges::count_if(
+        row, [](std::string_view word) { return number_of(word).has_value(); });
+    return number_of(row[1]) && !number_of(row[columns_.type]) &&
+           static_cast<std::size_t>(numbers) * 2 > columns_.count;
   }
 
   // Detects a row without its heading: size, count, type, operation, root, and two halves.

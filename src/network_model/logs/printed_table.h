@@ -1,7 +1,7 @@
 // Printed benchmark tables in any format, and the points taken from them.
 //
-// The readers of the formats (nccl_log.h, other_logs.h) fill PrintedTable. points_of() decides
-// which rows count, and among how many ranks they were measured.
+// The readers of the formats (nccl_log.h, other_logs.h) fill PrintedTable. points_of() selects
+// the rows to use, and determines on how many ranks each row was measured.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -14,6 +15,7 @@
 
 #include "base/words.h"
 #include "imports/imports.h"
+#include "imports/json_events.h"
 #include "imports/pickle.h"
 #include "imports/torch_values.h"
 #include "imports/value_events.h"
@@ -63,18 +65,85 @@ Field field_of(std::string_view name) {
   return static_cast<Field>(std::distance(kFieldNames.begin(), found));
 }
 
-struct Entry {
-  std::array<json, kFields> fields = {};
+// A value of an entry. The items of a list follow it.
+struct EntryItem {
+  enum class Kind { none, boolean, number, text, list } kind = Kind::none;
+  double number = 0;  // also of a boolean
+  std::string_view text = {};
+  std::size_t end = 0;  // the place behind its last item
+};
+
+// The fields of a call. The items of all entries use the same memory.
+class Entry {
+ public:
   std::string place = {};  // the innermost line of the program itself: "train.py:120"
 
-  const json& operator[](Field field) const { return fields[field]; }
+  void clear() {
+    items_.resize(1);  // of missing fields
+    fields_ = {};
+    place.clear();
+  }
+  void begin(Field field) { fields_[field] = items_.size(); }
+  // Returns the place of the new item.
+  std::size_t add(EntryItem item) {
+    item.end = items_.size() + 1;
+    items_.push_back(item);
+    return items_.size() - 1;
+  }
+  void close(std::size_t list) { items_[list].end = items_.size(); }
+
+  // Returns the place of a field's value.
+  std::size_t at(Field field) const { return fields_[field]; }
+  const EntryItem& operator[](std::size_t at) const { return items_[at]; }
+  const EntryItem& operator[](Field field) const { return items_[fields_[field]]; }
+  double number(Field field, double fallback) const {
+    const EntryItem& item = (*this)[field];
+    return item.kind == EntryItem::Kind::number && std::isfinite(item.number) ? item.number
+                                                                              : fallback;
+  }
+  // Returns the places of the items of a list.
+  std::vector<std::size_t> items(std::size_t list) const {
+    std::vector<std::size_t> places;
+    for (std::size_t at = list + 1; at < items_[list].end; at = items_[at].end) {
+      places.push_back(at);
+    }
+    return places;
+  }
+
+ private:
+  std::vector<EntryItem> items_ = {{}};
+  std::array<std::size_t, kFields> fields_ = {};
 };
 
 // Returns a time in nanoseconds; below 0: it has not happened, for which JSON has 0 and a pickle
 // None.
-double moment(const json& value) {
-  const double ns = number(value, -1);
+double moment(const Entry& entry, Field field) {
+  const double ns = entry.number(field, -1);
   return ns > 0 ? ns : -1;
+}
+
+// Returns the total number of elements of tensors, as elements() of torch_values.h.
+double elements_of(const Entry& entry, std::size_t dims, int depth = 0) {
+  constexpr int kDeepestDims = 16;
+  if (entry[dims].kind != EntryItem::Kind::list || depth > kDeepestDims) {
+    return 0;
+  }
+  bool is_tensor = dims + 1 < entry[dims].end;
+  double product = 1;
+  double sum = 0;
+  for (std::size_t at = dims + 1; at < entry[dims].end; at = entry[at].end) {
+    is_tensor = is_tensor && entry[at].kind == EntryItem::Kind::number;
+    product *= std::isfinite(entry[at].number) ? entry[at].number : 0;
+    sum += elements_of(entry, at, depth + 1);
+  }
+  return is_tensor ? product : sum;
+}
+
+// Returns the type of the first tensor of a list.
+TorchType first_type_of(const Entry& entry, Field types) {
+  const std::size_t list = entry.at(types);
+  const bool is_any = entry[list].kind == EntryItem::Kind::list && list + 1 < entry[list].end;
+  return type_named_by_torch(is_any ? entry[list + 1].text : std::string_view());
 }
 
 // A send or a receive between two places in the list of a group's members.
@@ -104,15 +173,23 @@ std::optional<Message> message_of(std::string_view name) {
 }
 
 // A coalesced call may have tensors of several types.
-double bytes_of(const json& sizes, const json& types, const TorchType& first) {
-  if (!sizes.is_array() || !types.is_array() || sizes.size() != types.size()) {
-    return elements(sizes) * first.bytes;
+double bytes_of(const Entry& entry, Field sizes, Field types, const TorchType& first) {
+  const std::size_t size_list = entry.at(sizes);
+  const std::size_t type_list = entry.at(types);
+  if (entry[size_list].kind != EntryItem::Kind::list ||
+      entry[type_list].kind != EntryItem::Kind::list) {
+    return elements_of(entry, size_list) * first.bytes;
   }
   double bytes = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    bytes += elements(sizes[i]) * type_named_by_torch(text(types[i])).bytes;
+  std::size_t type = type_list + 1;
+  std::size_t size = size_list + 1;
+  for (; size < entry[size_list].end && type < entry[type_list].end;
+       size = entry[size].end, type = entry[type].end) {
+    bytes += elements_of(entry, size) * type_named_by_torch(entry[type].text).bytes;
   }
-  return bytes;
+  return size == entry[size_list].end && type == entry[type_list].end
+             ? bytes
+             : elements_of(entry, size_list) * first.bytes;
 }
 
 // Turns entries into calls.
@@ -124,13 +201,10 @@ class CallReader {
   }
 
   void add(const Entry& entry) {
-    const json& process_group = entry[kProcessGroup];
-    const bool is_named = process_group.is_array() && process_group.size() == 2;
-    const std::string group = is_named && text(process_group[1]) != kWorld ? text(process_group[0])
-                                                                           : std::string("world");
-    const std::string whole = text(entry[kName]);
+    const std::string group = group_of(entry);
+    const std::string whole(entry[kName].text);
     const std::string name = whole.substr(std::min(whole.find(':') + 1, whole.size()));
-    const bool is_p2p = entry[kIsP2p].is_boolean() && entry[kIsP2p].get<bool>();
+    const bool is_p2p = entry[kIsP2p].kind == EntryItem::Kind::boolean && entry[kIsP2p].number != 0;
     const bool is_kernel = is_device_backend(whole.substr(0, whole.find(':')));
     if (is_p2p || name.starts_with("send") || name.starts_with("recv")) {
       add_message(entry, group, name, is_kernel);
@@ -160,6 +234,14 @@ class CallReader {
   }
 
  private:
+  static std::string group_of(const Entry& entry) {
+    const std::vector<std::size_t> names = entry[kProcessGroup].kind == EntryItem::Kind::list
+                                               ? entry.items(entry.at(kProcessGroup))
+                                               : std::vector<std::size_t>();
+    return std::string(names.size() == 2 && entry[names[1]].text != kWorld ? entry[names[0]].text
+                                                                           : "world");
+  }
+
   void add_message(const Entry& entry, const std::string& group, const std::string& name,
                    bool is_kernel) {
     const std::optional<Message> message = message_of(name);
@@ -191,16 +273,16 @@ class CallReader {
 
   ImportedCall call_of(const Entry& entry, const std::string& group, const std::string& collective,
                        bool is_kernel) {
-    const TorchType of_input = first_type(entry[kInputTypes]);
-    const TorchType type = of_input.name.empty() ? first_type(entry[kOutputTypes]) : of_input;
+    const TorchType of_input = first_type_of(entry, kInputTypes);
+    const TorchType type = of_input.name.empty() ? first_type_of(entry, kOutputTypes) : of_input;
     note_type(type, rank_.account);
-    const double sent = bytes_of(entry[kInputSizes], entry[kInputTypes], type);
-    const double received = bytes_of(entry[kOutputSizes], entry[kOutputTypes], type);
-    const double created = number(entry[kCreated], 0);
-    const double started = moment(entry[kStarted]);
-    double completed = moment(entry[kCompleted]);
+    const double sent = bytes_of(entry, kInputSizes, kInputTypes, type);
+    const double received = bytes_of(entry, kOutputSizes, kOutputTypes, type);
+    const double created = entry.number(kCreated, 0);
+    const double started = moment(entry, kStarted);
+    double completed = moment(entry, kCompleted);
     const bool was_seen = completed >= 0;
-    const std::string state = text(entry[kState]);
+    const std::string_view state = entry[kState].text;
     if (!state.empty() && state != "scheduled" && state != "started" && state != "completed") {
       rank_.account.assume("the state of calls that are " + in_quotes(state) +
                            " is not known: their times count");
@@ -209,7 +291,7 @@ class CallReader {
       completed = is_kernel && started > 0 ? started : created;
       rank_.account.assume("calls without a completion time took no time");
     }
-    const double took_ms = number(entry[kDuration], -1);
+    const double took_ms = entry.number(kDuration, -1);
     if (is_kernel && was_seen && took_ms < 0) {
       rank_.account.assume(
           "calls took from when PyTorch's watchdog saw them begin to when it saw "
@@ -218,18 +300,19 @@ class CallReader {
     // The recorder sees a kernel when it starts. It sees a call of a CPU backend only when it has
     // ended.
     const double start = is_kernel && started > 0 ? started : created;
-    return {.group = group,
-            .collective = collective,
-            .dtype = type.name,
-            .bytes = sent < 0 ? sent : std::max(sent, received),
-            .start_us = start / 1000,
-            .end_us = completed < 0 ? std::nullopt : std::optional(completed / 1000),
-            .sequence = sequence_of(entry[kSequence]),
-            .received = collective == "all_to_all" ? received : 0,
-            .issued_us = created > 0 ? created / 1000 : kUnknownUs,
-            .took_us = took_ms >= 0 && completed >= 0 ? took_ms * 1000 : kUnknownUs,
-            .is_begun = !is_kernel || started > 0,
-            .place = completed < 0 ? entry.place : std::string()};
+    return {
+        .group = group,
+        .collective = collective,
+        .dtype = type.name,
+        .bytes = sent < 0 ? sent : std::max(sent, received),
+        .start_us = start / 1000,
+        .end_us = completed < 0 ? std::nullopt : std::optional(completed / 1000),
+        .sequence = static_cast<std::int64_t>(std::clamp(entry.number(kSequence, -1), -1.0, 1e15)),
+        .received = collective == "all_to_all" ? received : 0,
+        .issued_us = created > 0 ? created / 1000 : kUnknownUs,
+        .took_us = took_ms >= 0 && completed >= 0 ? took_ms * 1000 : kUnknownUs,
+        .is_begun = !is_kernel || started > 0,
+        .place = completed < 0 ? entry.place : std::string()};
   }
 
   ImportedRank rank_;
@@ -250,37 +333,35 @@ class DumpReader final : public ValueSink {
   }
 
   bool null() override { return add({}); }
-  bool boolean(bool value) override { return add(value); }
-  bool number_integer(number_integer_t value) override { return add(value); }
-  bool number_unsigned(number_unsigned_t value) override { return add(value); }
-  bool number_float(number_float_t value, const string_t& /*digits*/) override {
-    return add(value);
+  bool boolean(bool value) override {
+    return add({.kind = EntryItem::Kind::boolean, .number = value ? 1.0 : 0.0});
   }
-  bool string(string_t& value) override { return add(value); }
-  bool binary(binary_t& /*value*/) override { return false; }
-  bool start_object(std::size_t /*items*/) override { return open(json::value_t::object); }
-  bool start_array(std::size_t /*items*/) override { return open(json::value_t::array); }
+  bool number(double value) override {
+    return add({.kind = EntryItem::Kind::number, .number = value});
+  }
+  bool text(std::string_view value) override {
+    return add({.kind = EntryItem::Kind::text, .text = value});
+  }
+  bool start_object() override { return open(json::value_t::object); }
+  bool start_array() override { return open(json::value_t::array); }
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
-  bool parse_error(std::size_t /*byte*/, const std::string& /*token*/,
-                   const json::exception& /*error*/) override {
-    return false;
-  }
-  bool key(string_t& key) override {
+  bool key(std::string_view key) override {
     if (skipped_ > 0) {
       return true;
     }
     if (built_ > 0) {
       value_.key(key);
-    } else {
+    } else if (depth_ == kOfEntry && open_.empty()) {
+      field_ = field_of(key);
+    } else if (depth_ != kOfEntry) {
       key_ = key;
-      field_ = depth_ == kOfEntry ? field_of(key) : field_;
     }
     return true;
   }
   bool skips_next() override {
-    return built_ == 0 && !is_path(json::value_t::object) && !is_path(json::value_t::array) &&
-           place() == nullptr;
+    return skipped_ == 0 && built_ == 0 && open_.empty() && !is_path(json::value_t::object) &&
+           !is_path(json::value_t::array) && !counts();
   }
 
  private:
@@ -297,7 +378,7 @@ class DumpReader final : public ValueSink {
       case kOfDocument:
         return !is_object && (key_ == "entries" || key_ == "traceEvents");
       case kOfEntry:
-        return !is_object && field_ == kFrames;
+        return !is_object && field_ == kFrames && !is_completed();
       case kFrame:
         return is_object && entry_.place.empty();
       default:
@@ -305,17 +386,20 @@ class DumpReader final : public ValueSink {
     }
   }
 
-  // Returns where the next value belongs; nullptr if it does not count.
-  json* place() {
+  // Returns true if the place of the call in the program does not count.
+  bool is_completed() const { return entry_[kState].text == "completed"; }
+
+  // Returns true if the next value belongs somewhere.
+  bool counts() const {
     switch (depth_) {
       case kOfDocument:
-        return key_ == "rank" ? &rank_ : key_ == "pg_config" ? &groups_ : nullptr;
+        return key_ == "rank" || key_ == "pg_config";
       case kOfEntry:
-        return field_ < kFrames ? &entry_.fields[field_] : nullptr;
+        return field_ < kFrames;
       case kOfFrame:
-        return key_ == "filename" ? &file_ : key_ == "line" ? &line_ : nullptr;
+        return key_ == "filename" || key_ == "line";
       default:
-        return nullptr;
+        return false;
     }
   }
 
@@ -325,10 +409,13 @@ class DumpReader final : public ValueSink {
     } else if (built_ > 0) {
       value_.open(kind);
       ++built_;
-    } else if (is_path(kind)) {
+    } else if (open_.empty() && is_path(kind)) {
       return enter();
-    } else if (json* const value = place()) {
-      value_.begin(*value);
+    } else if (depth_ == kOfEntry && counts()) {
+      const bool is_list = kind == json::value_t::array;
+      open_.push_back(add_item({.kind = is_list ? EntryItem::Kind::list : EntryItem::Kind::none}));
+    } else if (depth_ == kOfDocument && counts()) {
+      value_.begin(place());
       value_.open(kind);
       ++built_;
     } else {
@@ -345,9 +432,10 @@ class DumpReader final : public ValueSink {
       has_entries_ = true;
       calls_ = CallReader(path_);  // the last member of that name counts
     } else if (depth_ == kEntry) {
-      entry_ = {};
+      entry_.clear();
     } else if (depth_ == kFrame) {
-      file_ = line_ = {};
+      file_ = {};
+      line_ = 0;
     }
     ++depth_;
     return !is_trace_;
@@ -359,6 +447,9 @@ class DumpReader final : public ValueSink {
     } else if (built_ > 0) {
       value_.close();
       --built_;
+    } else if (!open_.empty()) {
+      entry_.close(open_.back());
+      open_.pop_back();
     } else if (--depth_ == kFrame) {
       add_frame();
     } else if (depth_ == kEntry) {
@@ -367,15 +458,46 @@ class DumpReader final : public ValueSink {
     return true;
   }
 
-  bool add(json scalar) {
+  bool add(const EntryItem& item) {
+    if (skipped_ > 0) {
+      return true;
+    }
     if (built_ > 0) {
-      value_.add(std::move(scalar));
-    } else if (json* const value = skipped_ > 0 ? nullptr : place()) {
-      *value = std::move(scalar);
-    } else if (skipped_ == 0) {
+      value_.add(json_of(item));
+    } else if (!counts()) {
       add_other();
+    } else if (depth_ == kOfDocument) {
+      place() = json_of(item);
+    } else if (depth_ == kOfEntry) {
+      add_item(item);
+    } else if (key_ == "filename") {
+      file_ = item.text;
+    } else {
+      line_ = std::isfinite(item.number) ? item.number : 0;
     }
     return true;
+  }
+
+  static json json_of(const EntryItem& item) {
+    switch (item.kind) {
+      case EntryItem::Kind::boolean:
+        return item.number != 0;
+      case EntryItem::Kind::number:
+        return item.number;
+      case EntryItem::Kind::text:
+        return std::string(item.text);
+      default:
+        return nullptr;
+    }
+  }
+
+  json& place() { return key_ == "rank" ? rank_ : groups_; }
+
+  std::size_t add_item(const EntryItem& item) {
+    if (open_.empty()) {
+      entry_.begin(field_);
+    }
+    return entry_.add(item);
   }
 
   // An item of "entries" that is not an object says nothing of its call.
@@ -386,10 +508,9 @@ class DumpReader final : public ValueSink {
   }
 
   void add_frame() {
-    const std::string file = text(file_);
-    if (!file.empty() && file.find("torch/") == std::string::npos) {
-      entry_.place = file.substr(file.rfind('/') + 1) + ":" +
-                     std::to_string(static_cast<std::int64_t>(number(line_, 0)));
+    if (!file_.empty() && file_.find("torch/") == std::string_view::npos) {
+      entry_.place = std::string(file_.substr(file_.rfind('/') + 1)) + ":" +
+                     std::to_string(static_cast<std::int64_t>(line_));
     }
   }
 
@@ -405,8 +526,9 @@ class DumpReader final : public ValueSink {
   std::string key_ = {};  // of the next value
   Field field_ = kFields;
   Entry entry_ = {};
-  json file_ = {};  // of a frame
-  json line_ = {};
+  std::vector<std::size_t> open_ = {};  // lists of the entry
+  std::string_view file_ = {};          // of a frame
+  double line_ = 0;
   ValueBuilder value_ = {};
 };
 
@@ -415,7 +537,7 @@ class DumpReader final : public ValueSink {
 std::optional<ImportedRank> read_flight_recorder(const ImportFile& file) {
   DumpReader reader(file.path);
   if (!is_pickle(file.text)) {
-    return json::sax_parse(file.text, &reader) ? reader.finish() : std::nullopt;
+    return read_json(file.text, reader) ? reader.finish() : std::nullopt;
   }
   if (const std::string refusal = read_pickle(file.text, reader); !refusal.empty()) {
     refuse_import(file.path, refusal);

@@ -42,13 +42,17 @@ class Converter {
       job_.has_record[at] = true;
       job_.hosts[at] = rank.host;
       add_groups(rank);
+      job_.calls[at].reserve(rank.calls.size() + rank.messages.size());
       for (const ImportedCall& call : rank.calls) {
         job_.calls[at].push_back(converted(rank, call));
       }
       add_messages(rank);
-      std::ranges::stable_sort(job_.calls[at], {}, [](const JobCall& call) {
+      const auto when = [](const JobCall& call) {
         return std::isnan(call.issued_us) ? call.start_us : call.issued_us;
-      });
+      };
+      if (!std::ranges::is_sorted(job_.calls[at], {}, when)) {
+        std::ranges::stable_sort(job_.calls[at], {}, when);
+      }
     }
     if (std::ranges::any_of(ranks_, &ImportedRank::has_seen_ends)) {
       set_seen_ends();
@@ -74,7 +78,7 @@ class Converter {
     for (std::size_t rank = 0; rank < job_.calls.size(); ++rank) {
       for (std::size_t at = 0; at < job_.calls[rank].size(); ++at) {
         const JobCall& call = job_.calls[rank][at];
-        const auto [found, is_new] = known[call.group].emplace(call.number, operations.size());
+        const auto [found, is_new] = known[call.group].try_emplace(call.number, operations.size());
         if (is_new) {
           operations.emplace_back();
         }

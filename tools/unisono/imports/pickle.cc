@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstring>
-#include <map>
+#include <deque>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,11 +30,13 @@ struct Refusal {
   std::string message;
 };
 
-using Index = std::size_t;
+using Index = std::uint32_t;  // files have at most kMostOfRecording bytes, and values one at least
 struct Value {
-  json scalar = {};               // the value if it is neither a list nor a dict
+  enum class Kind { none, boolean, integer, real, text, list, tuple, dict } kind = Kind::none;
+  std::int64_t integer = 0;  // also of a boolean
+  double real = 0;
+  std::string_view text = {};
   std::vector<Index> items = {};  // for a dict: keys and values alternately
-  enum class Kind { scalar, list, tuple, dict } kind = Kind::scalar;
 };
 
 class Bytes {
@@ -74,14 +76,6 @@ class Bytes {
     }
     return std::bit_cast<double>(value);
   }
-  // Bytes that are not UTF-8 are replaced.
-  std::string text(std::size_t count) {
-    std::string text(take(count));
-    if (std::ranges::all_of(text, [](char sign) { return static_cast<signed char>(sign) >= 0; })) {
-      return text;
-    }
-    return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
-  }
 
  private:
   std::string_view bytes_;
@@ -109,24 +103,6 @@ struct Budget {
   std::size_t text;  // in bytes
 };
 
-bool send_scalar(const json& scalar, std::string& text, ValueSink& sink) {
-  switch (scalar.type()) {
-    case json::value_t::boolean:
-      return sink.boolean(scalar.get<bool>());
-    case json::value_t::number_integer:
-      return sink.number_integer(scalar.get<json::number_integer_t>());
-    case json::value_t::number_unsigned:
-      return sink.number_unsigned(scalar.get<json::number_unsigned_t>());
-    case json::value_t::number_float:
-      return sink.number_float(scalar.get<json::number_float_t>(), {});
-    case json::value_t::string:
-      text = scalar.get_ref<const std::string&>();
-      return sink.string(text);
-    default:
-      return sink.null();
-  }
-}
-
 // Sends a value to a sink.
 class Sender {
  public:
@@ -141,11 +117,17 @@ class Sender {
     }
     budget_.spend_value();
     switch (value.kind) {
-      case Value::Kind::scalar:
-        if (value.scalar.is_string()) {
-          budget_.spend_text(value.scalar.get_ref<const std::string&>().size());
-        }
-        return send_scalar(value.scalar, text_, sink_);
+      case Value::Kind::none:
+        return sink_.null();
+      case Value::Kind::boolean:
+        return sink_.boolean(value.integer != 0);
+      case Value::Kind::integer:
+        return sink_.number(static_cast<double>(value.integer));
+      case Value::Kind::real:
+        return sink_.number(value.real);
+      case Value::Kind::text:
+        budget_.spend_text(value.text.size());
+        return sink_.text(value.text);
       case Value::Kind::dict:
         return send_dict(value.items, depth);
       default:
@@ -155,7 +137,7 @@ class Sender {
 
  private:
   bool send_list(const std::vector<Index>& items, int depth) {
-    bool goes_on = sink_.start_array(items.size());
+    bool goes_on = sink_.start_array();
     for (std::size_t i = 0; goes_on && i < items.size() && !sink_.skips_next(); ++i) {
       goes_on = send(items[i], depth + 1);
     }
@@ -163,7 +145,7 @@ class Sender {
   }
 
   bool send_dict(const std::vector<Index>& items, int depth) {
-    bool goes_on = sink_.start_object(items.size() / 2);
+    bool goes_on = sink_.start_object();
     for (std::size_t i = 0; goes_on && i < items.size(); i += 2) {
       goes_on =
           send_key(values_[items[i]]) && (sink_.skips_next() || send(items[i + 1], depth + 1));
@@ -171,24 +153,34 @@ class Sender {
     return goes_on && sink_.end_object();
   }
   bool send_key(const Value& key) {
-    if (key.kind != Value::Kind::scalar) {
+    if (key.kind > Value::Kind::text) {
       throw Refusal{"a dict has a list, a tuple or a dict among its keys"};
     }
-    text_ = key.scalar.is_string() ? key.scalar.get_ref<const std::string&>() : key.scalar.dump();
     budget_.spend_value();
-    budget_.spend_text(text_.size());
-    return sink_.key(text_);
+    if (key.kind == Value::Kind::text) {
+      budget_.spend_text(key.text.size());
+      return sink_.key(key.text);
+    }
+    const std::string text = key.kind == Value::Kind::none ? "null"
+                             : key.kind == Value::Kind::boolean
+                                 ? fmt::format("{}", key.integer != 0)
+                             : key.kind == Value::Kind::integer ? fmt::format("{}", key.integer)
+                                                                : fmt::format("{}", key.real);
+    budget_.spend_text(text.size());
+    return sink_.key(text);
   }
 
   const std::vector<Value>& values_;
   Budget budget_;
   ValueSink& sink_;
-  std::string text_;
 };
 
 class Machine {
  public:
-  explicit Machine(std::string_view bytes) : bytes_(bytes) {}
+  explicit Machine(std::string_view bytes) : bytes_(bytes) {
+    // In a dump, a value takes eight bytes or more.
+    values_.reserve(bytes.size() / 8);
+  }
   std::size_t position() const { return bytes_.position(); }
 
   void run(ValueSink& sink) {
@@ -203,48 +195,79 @@ class Machine {
  private:
   void push(Value value) {
     values_.push_back(std::move(value));
-    stack_.push_back(values_.size() - 1);
+    stack_.push_back(static_cast<Index>(values_.size() - 1));
   }
-  void push_text(std::size_t count) { push({.scalar = bytes_.text(count)}); }
+  void push_integer(std::int64_t integer) {
+    push({.kind = Value::Kind::integer, .integer = integer});
+  }
+  // Bytes that are not UTF-8 are replaced.
+  void push_text(std::size_t count) {
+    std::string_view text = bytes_.take(count);
+    if (!std::ranges::all_of(text, [](char sign) { return static_cast<signed char>(sign) >= 0; })) {
+      text = decoded_.emplace_back(
+          json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)));
+    }
+    push({.kind = Value::Kind::text, .text = text});
+  }
+  // The part of the stack that opcodes may use begins here.
+  std::size_t bottom() const { return marks_.empty() ? 0 : marks_.back(); }
   Index top() const {
-    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) {
+    if (stack_.size() <= bottom()) {
       throw Refusal{"it pops from an empty stack"};
     }
     return stack_.back();
   }
-  std::vector<Index> pop(std::size_t count) {
-    if (count > stack_.size() - (marks_.empty() ? 0 : marks_.back())) {
+  using Items = std::span<const Index>;
+  // Returns the top values of the stack.
+  Items top(std::size_t count) const {
+    if (count > stack_.size() - bottom()) {
       throw Refusal{"it pops from an empty stack"};
     }
-    std::vector<Index> taken(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
-    stack_.resize(stack_.size() - count);
-    return taken;
+    return Items(stack_).last(count);
   }
-  std::vector<Index> pop_to_mark() {
+  Items top_to_mark() {
     if (marks_.empty()) {
       throw Refusal{"it pops to a mark that it has not set"};
     }
-    std::vector<Index> taken = pop(stack_.size() - marks_.back());
+    const Items items = Items(stack_).subspan(marks_.back());
     marks_.pop_back();
-    return taken;
+    return items;
   }
-  void add(Value::Kind kind, const std::vector<Index>& items) {
-    Value& whole = values_[top()];
+  void pop(Items items) { stack_.resize(stack_.size() - items.size()); }
+  // Moves the top values of the stack into the list or dict below them.
+  void add(Value::Kind kind, Items items) {
+    if (stack_.size() - items.size() <= bottom()) {
+      throw Refusal{"it pops from an empty stack"};
+    }
+    Value& whole = values_[stack_[stack_.size() - items.size() - 1]];
     if (whole.kind != kind || (kind == Value::Kind::dict && items.size() % 2 != 0)) {
       throw Refusal{"it adds to a value that is neither a list nor a dict"};
     }
     whole.items.insert(whole.items.end(), items.begin(), items.end());
+    pop(items);
   }
-  void push_tuple(std::vector<Index> items) {
-    push({.items = std::move(items), .kind = Value::Kind::tuple});
+  void push_tuple(Items items) {
+    Value tuple{.kind = Value::Kind::tuple};
+    tuple.items.assign(items.begin(), items.end());
+    pop(items);
+    push(std::move(tuple));
   }
-  void remember(std::uint64_t place) { memo_[place] = top(); }
+  // Every program numbers the entries of its memo in order.
+  void remember(std::uint64_t place) {
+    if (place > memo_.size()) {
+      throw Refusal{"it stores a memo entry out of order"};
+    }
+    if (place == memo_.size()) {
+      memo_.push_back(top());
+    } else {
+      memo_[place] = top();
+    }
+  }
   void recall(std::uint64_t place) {
-    const auto found = memo_.find(place);
-    if (found == memo_.end()) {
+    if (place >= memo_.size()) {
       throw Refusal{"it reads a memo entry that it has not stored"};
     }
-    stack_.push_back(found->second);
+    stack_.push_back(memo_[place]);
   }
 
   bool step();
@@ -255,7 +278,8 @@ class Machine {
   std::vector<Value> values_;
   std::vector<Index> stack_;
   std::vector<std::size_t> marks_;  // sizes of the stack at each mark
-  std::map<std::uint64_t, Index> memo_;
+  std::vector<Index> memo_;
+  std::deque<std::string> decoded_;  // texts that are not ASCII
 };
 
 // The opcodes' names are those of Python's pickletools.
@@ -266,22 +290,22 @@ bool Machine::step_scalar(unsigned char code) {
       return true;
     case 0x88:  // NEWTRUE
     case 0x89:  // NEWFALSE
-      push({.scalar = code == 0x88});
+      push({.kind = Value::Kind::boolean, .integer = code == 0x88});
       return true;
     case 'K':  // BININT1
-      push({.scalar = bytes_.number(1)});
+      push_integer(static_cast<std::int64_t>(bytes_.number(1)));
       return true;
     case 'M':  // BININT2
-      push({.scalar = bytes_.number(2)});
+      push_integer(static_cast<std::int64_t>(bytes_.number(2)));
       return true;
     case 'J':  // BININT
-      push({.scalar = static_cast<std::int32_t>(bytes_.number(4))});
+      push_integer(static_cast<std::int32_t>(bytes_.number(4)));
       return true;
     case 0x8a:  // LONG1
-      push({.scalar = bytes_.long_number(bytes_.number(1))});
+      push_integer(bytes_.long_number(bytes_.number(1)));
       return true;
     case 'G':  // BINFLOAT
-      push({.scalar = bytes_.real()});
+      push({.kind = Value::Kind::real, .real = bytes_.real()});
       return true;
     case 0x8c:  // SHORT_BINUNICODE
     case 'U':   // SHORT_BINSTRING
@@ -315,22 +339,22 @@ bool Machine::step_whole(unsigned char code) {
     case 0x85:  // TUPLE1
     case 0x86:  // TUPLE2
     case 0x87:  // TUPLE3
-      push_tuple(pop(code - 0x84U));
+      push_tuple(top(code - 0x84U));
       return true;
     case 't':  // TUPLE
-      push_tuple(pop_to_mark());
+      push_tuple(top_to_mark());
       return true;
     case 'a':  // APPEND
-      add(Value::Kind::list, pop(1));
+      add(Value::Kind::list, top(1));
       return true;
     case 'e':  // APPENDS
-      add(Value::Kind::list, pop_to_mark());
+      add(Value::Kind::list, top_to_mark());
       return true;
     case 's':  // SETITEM
-      add(Value::Kind::dict, pop(2));
+      add(Value::Kind::dict, top(2));
       return true;
     case 'u':  // SETITEMS
-      add(Value::Kind::dict, pop_to_mark());
+      add(Value::Kind::dict, top_to_mark());
       return true;
     default:
       return false;
@@ -369,7 +393,7 @@ bool Machine::step() {
       recall(bytes_.number(4));
       return true;
     case '0':  // POP
-      pop(1);
+      pop(top(1));
       return true;
     case '.':  // STOP
       return false;

@@ -148,7 +148,7 @@ std::vector<ImportedRank> read_imports(const std::vector<ImportFile>& files) {
   if (of_kind(is_nccl_ras, "an answer of NCCL's RAS")) {
     if (files.size() > 1) {
       refuse_import(files[1].path,
-                    "one answer of NCCL's RAS covers all ranks: give the latest alone");
+                    "one output of NCCL's RAS covers all ranks: pass only the latest file");
     }
     return read_nccl_ras(files.front());
   }

@@ -155,9 +155,12 @@ void finish_calls(ImportedRank& rank) {
                          fmt::format("of groups without rank {}, which wrote the file", rank.rank));
   // A watchdog sees the beginning of a call late, perhaps after later calls were issued.
   for (std::vector<ImportedCall>* calls : {&rank.calls, &rank.messages}) {
-    std::ranges::stable_sort(*calls, {}, [](const ImportedCall& call) {
+    const auto when = [](const ImportedCall& call) {
       return std::isnan(call.issued_us) ? call.start_us : call.issued_us;
-    });
+    };
+    if (!std::ranges::is_sorted(*calls, {}, when)) {
+      std::ranges::stable_sort(*calls, {}, when);
+    }
   }
 }
 

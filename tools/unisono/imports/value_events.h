@@ -3,15 +3,26 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace unisono::cli {
 
-// Receives a document's events, from json::sax_parse() or read_pickle(). A method that returns
-// false ends the reading.
-struct ValueSink : nlohmann::json_sax<nlohmann::json> {
-  // Returns true if the next value does not count: read_pickle() skips it.
+// Receives a document's events, from read_json() or read_pickle(). A method that returns false ends
+// the reading. Texts remain valid until the reading ends; keys, only during the call.
+struct ValueSink {
+  virtual ~ValueSink() = default;
+  virtual bool null() = 0;
+  virtual bool boolean(bool value) = 0;
+  virtual bool number(double value) = 0;
+  virtual bool text(std::string_view value) = 0;
+  virtual bool start_object() = 0;
+  virtual bool key(std::string_view key) = 0;
+  virtual bool end_object() = 0;
+  virtual bool start_array() = 0;
+  virtual bool end_array() = 0;
+  // Returns true if the next value does not count: the reader sends no events for it.
   virtual bool skips_next() = 0;
 };
 
@@ -29,7 +40,7 @@ class ValueBuilder {
     place = std::move(container);
     open_.push_back(&place);
   }
-  void key(const std::string& key) { key_ = key; }
+  void key(std::string_view key) { key_ = key; }
   void close() { open_.pop_back(); }
 
  private:

@@ -156,10 +156,10 @@ void print_time(std::span<const planner::NamedPart<Parts>> names, const Parts& p
 template <typename Estimate>
 void print_reasons(const planner::Ranking<Estimate>& ranking, const Console& console) {
   const Estimate& first = ranking.best.front();
-  fmt::print("\nmost of the time: {}\n", binding(first));
+  fmt::print("\nlargest part: {} of the time\n", binding(first));
   if (ranking.best.size() > 1) {
     const Estimate& second = ranking.best[1];
-    fmt::print("{}", wrap(fmt::format("{} is before {}: {}", text_of(first.layout),
+    fmt::print("{}", wrap(fmt::format("{} ranks above {}: {}", text_of(first.layout),
                                       text_of(second.layout), reason(first, second)),
                           0, console.width()));
   }
@@ -318,7 +318,7 @@ std::string evidence_text(const ModelQuestion& question, const planner::Training
   const std::string kind =
       fmt::format("{} on {}", question.shape.has_experts() ? "models with experts" : "dense models",
                   question.cluster.device.name);
-  return fmt::format("as {} trains{}: {}", stack.name,
+  return fmt::format("calibrated with {}{}: {}", stack.name,
                      stack.year > 0 ? fmt::format(" ({})", planner::date_text(stack.year)) : "",
                      alike == 0 ? fmt::format("no measurement of this kind, {}; the level is that "
                                               "of other steps",
@@ -330,7 +330,7 @@ void print_explanation(const ModelQuestion& question, const planner::TrainingTas
                        const TrainingEstimate& estimate) {
   const std::string schedule = schedule_of(estimate.layout);
   const double count = microbatches(estimate.layout, task);
-  fmt::print("step of {}: {}, nine of ten from {}\n", text_of(estimate.layout),
+  fmt::print("step of {}: {}; nine of ten steps take {}\n", text_of(estimate.layout),
              time_text(estimate.step_s), interval(estimate));
   fmt::print("{}, {}\n",
              count == 1 ? std::string("1 microbatch") : fmt::format("{} microbatches", count),

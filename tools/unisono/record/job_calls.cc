@@ -88,22 +88,28 @@ std::string JobCalls::text_of(const JobCall& call) const {
 }
 
 std::vector<JobMeeting> meetings_of(const JobCalls& job) {
-  std::vector<const JobCall*> all;
+  // Sorts copies of the keys: the calls lie far apart.
+  struct Keyed {
+    int group;
+    int number;
+    const JobCall* call;
+  };
+  std::vector<Keyed> all;
   for (const std::vector<JobCall>& calls : job.calls) {
     for (const JobCall& call : calls) {
-      all.push_back(&call);
+      all.push_back({call.group, call.number, &call});
     }
   }
-  std::stable_sort(all.begin(), all.end(), [](const JobCall* a, const JobCall* b) {
-    return std::pair(a->group, a->number) < std::pair(b->group, b->number);
-  });
+  std::ranges::stable_sort(all, {},
+                           [](const Keyed& keyed) { return std::pair(keyed.group, keyed.number); });
   std::vector<JobMeeting> meetings;
-  for (const JobCall* call : all) {
-    if (meetings.empty() || meetings.back().first().group != call->group ||
-        meetings.back().first().number != call->number) {
+  const Keyed* last = nullptr;
+  for (const Keyed& keyed : all) {
+    if (last == nullptr || last->group != keyed.group || last->number != keyed.number) {
       meetings.emplace_back();
     }
-    meetings.back().calls.push_back(call);
+    meetings.back().calls.push_back(keyed.call);
+    last = &keyed;
   }
   return meetings;
 }

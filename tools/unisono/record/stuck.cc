@@ -37,9 +37,7 @@ class Waits {
   Waits(const JobCalls& job, const std::vector<JobMeeting>& meetings)
       : job_(job), in_(job.calls.size()) {
     for (const JobMeeting& meeting : meetings) {
-      for (const JobCall* call : meeting.calls) {
-        meeting_of_.emplace(std::tuple(call->group, call->number), &meeting);
-      }
+      meeting_of_.emplace(std::tuple(meeting.first().group, meeting.first().number), &meeting);
     }
     if (job.has_times) {
       find_pending();

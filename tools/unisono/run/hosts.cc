@@ -67,7 +67,10 @@ std::string bare_host(const std::string& text) {
   const bool closed = open != std::string::npos && text.back() == ']';
   const std::string address = closed ? text.substr(open + 1, text.size() - open - 2) : "";
   if (!is_ipv6(address) || (open > 0 && text[open - 1] != '@')) {
-    refuse(fmt::format("'{}' is not an IPv6 address in brackets", text));
+    const bool is_list = open != std::string::npos && open > 0 && text[open - 1] != '@';
+    refuse(fmt::format(
+        "'{}' is not an IPv6 address in brackets{}", text,
+        is_list ? ", and lists are not expanded (scontrol show hostnames does so)" : ""));
   }
   return text.substr(0, open) + address;
 }
@@ -110,6 +113,11 @@ std::vector<HostRanks> read_hosts(const std::string& path) {
     const std::vector<std::string> words = words_of(line.substr(0, line.find('#')));
     if (words.empty()) {
       continue;
+    }
+    for (std::size_t i = 2; i < words.size(); ++i) {
+      if (!words[i].starts_with("max_slots=") && !words[i].starts_with("max-slots=")) {
+        refuse(fmt::format("'{}' is behind the number of ranks of '{}'", words[i], words[0]));
+      }
     }
     std::string count = words.size() > 1 ? words[1] : "";
     count.erase(0, count.starts_with("slots=") ? 6 : 0);

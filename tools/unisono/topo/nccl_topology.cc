@@ -292,9 +292,16 @@ class NcclReader {
       return;
     }
     const auto to = gpus_.find(link.to);
+    if (to == gpus_.end()) {
+      ++lost_links_;
+      return;
+    }
     // Each of two GPUs lists the links between them.
-    if (to != gpus_.end() && joined_.insert(std::minmax(from, to->second.device)).second) {
+    const auto [joined, is_new] = joined_.emplace(std::minmax(from, to->second.device), link.links);
+    if (is_new) {
       connect(topology_, from, to->second.device, kNvlinkUs, rate);
+    } else if (joined->second != link.links) {
+      fail(fmt::format("{} links join two GPUs one way, and {} back", joined->second, link.links));
     }
   }
 
@@ -316,6 +323,10 @@ class NcclReader {
     if (lone_nets_ > 0) {
       text += fmt::format("; left out: {} NICs outside PCIe", lone_nets_);
     }
+    if (lost_links_ > 0) {
+      text +=
+          fmt::format("; left out: {} links to devices that the file does not list", lost_links_);
+    }
     for (const auto& [name, count] : strange_) {
       text += fmt::format("; left out: {} <{}>", count, name.substr(0, 20));
     }
@@ -331,6 +342,7 @@ class NcclReader {
   int nvswitch_ = -1;
   int unknown_slots_ = 0;
   int lone_nets_ = 0;
+  int lost_links_ = 0;
   std::vector<Open> open_;
   std::string hash_;                              // of the host of the CPU that is open
   std::map<std::string, int> hosts_;              // by their hashes
@@ -338,7 +350,7 @@ class NcclReader {
   std::map<std::string, Gpu> gpus_;               // by host and bus id
   std::vector<NvLink> nvlinks_;
   std::map<int, double> switch_rates_;
-  std::set<std::pair<int, int>> joined_;
+  std::map<std::pair<int, int>, double> joined_;  // links of two devices
   std::set<std::string> names_;
   std::map<std::string, int> strange_;
 };

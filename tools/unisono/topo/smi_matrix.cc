@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -123,7 +124,25 @@ class MatrixReader {
         }
       }
     }
+    check_paths();
   }
+
+  // Checks that no SYS joins two devices that other cells place on one socket.
+  void check_paths() {
+    const std::vector<int> near = groups(is_near);
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      for (std::size_t k = 0; k < i; ++k) {
+        if (near[i] == near[k] && cells_[i][k] == "SYS") {
+          fail(fmt::format("{} to {} is SYS, but other cells join them on one socket", names_[k],
+                           names_[i]));
+          return;
+        }
+      }
+    }
+  }
+
+  // Returns true for a path that does not leave the socket.
+  static bool is_near(const std::string& cell) { return cell[0] == 'P' || cell == "NODE"; }
 
   // Numbers the devices; devices that a cell joins get the same number.
   template <typename IsJoined>
@@ -141,26 +160,86 @@ class MatrixReader {
     return group;
   }
 
-  // Returns the socket of each device: the NUMA node that the matrix names for a GPU, or a group of
-  // devices whose traffic does not leave their socket.
+  // Returns the NUMA affinity of a row; empty if the matrix does not give one.
+  std::string numa_of(std::size_t i) const {
+    // "0-15", "0" and, in newer versions, "N/A": CPUs, NUMA node, the GPU's NUMA node.
+    const bool is_known = has_numa_ && rest_[i].size() >= 2 && rest_[i][1] != "N/A";
+    return is_known ? rest_[i][1].substr(0, 8) : "";
+  }
+
+  bool is_far(const std::vector<std::size_t>& some, const std::vector<std::size_t>& others) const {
+    return std::any_of(some.begin(), some.end(), [&](std::size_t i) {
+      return std::any_of(others.begin(), others.end(),
+                         [&](std::size_t k) { return cells_[i][k] == "SYS"; });
+    });
+  }
+
+  // Returns the socket of each device. Cells decide: a group of devices whose traffic does not
+  // leave their socket. Where NVLinks hide the other paths, groups of one NUMA node share a socket.
   std::vector<std::string> sockets() const {
-    const std::vector<int> near =
-        groups([](const std::string& cell) { return cell[0] == 'P' || cell == "NODE"; });
-    std::map<int, std::string> names;
-    for (std::size_t i = 0; i < names_.size() && has_numa_; ++i) {
-      // "0-15", "0" and, in newer versions, "N/A": CPUs, NUMA node, the GPU's NUMA node.
-      if (rest_[i].size() >= 2 && rest_[i][1] != "N/A") {
-        names.emplace(near[i], "socket" + rest_[i][1].substr(0, 8));
+    const std::vector<int> near = groups(is_near);
+    std::map<int, std::vector<std::size_t>> members;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      members[near[i]].push_back(i);
+    }
+    struct Socket {
+      std::string numa;
+      std::vector<std::size_t> devices;
+    };
+    std::vector<Socket> sockets;
+    for (const auto& [number, devices] : members) {
+      Socket socket = {.numa = "", .devices = devices};
+      for (const std::size_t i : devices) {
+        socket.numa = socket.numa.empty() ? numa_of(i) : socket.numa;
+      }
+      const auto same = std::find_if(sockets.begin(), sockets.end(), [&](const Socket& other) {
+        return !socket.numa.empty() && other.numa == socket.numa && !is_far(other.devices, devices);
+      });
+      if (same == sockets.end()) {
+        sockets.push_back(std::move(socket));
+      } else {
+        same->devices.insert(same->devices.end(), devices.begin(), devices.end());
       }
     }
-    std::vector<std::string> sockets;
-    for (const int group : near) {
-      const auto found = names.find(group);
-      sockets.push_back(found == names.end()
-                            ? "socket.of." + names_[static_cast<std::size_t>(group)]
-                            : found->second);
+    std::vector<std::string> names(names_.size());
+    std::set<std::string> used;
+    for (const Socket& socket : sockets) {
+      const bool is_named = !socket.numa.empty() && used.insert(socket.numa).second;
+      for (const std::size_t i : socket.devices) {
+        names[i] = is_named ? "socket" + socket.numa : "socket.of." + names_[socket.devices[0]];
+      }
     }
-    return sockets;
+    return names;
+  }
+
+  // Returns sentences about sockets that are guessed, and about the first two devices whose cell
+  // contradicts their NUMA affinities.
+  std::string numa_note() const {
+    std::string note;
+    const std::vector<std::string> socket = sockets();
+    for (std::size_t i = 0; i < names_.size() && note.empty(); ++i) {
+      for (std::size_t k = i + 1; k < names_.size() && note.empty(); ++k) {
+        if (cells_[i][k][0] == 'N' && socket[i] != socket[k] &&
+            (numa_of(i).empty() || numa_of(k).empty())) {
+          note = "; assumed: GPUs with unknown NUMA affinities are on sockets of their own";
+        }
+      }
+    }
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      for (std::size_t k = i + 1; k < names_.size(); ++k) {
+        const std::string& cell = cells_[i][k];
+        const bool is_same = numa_of(i) == numa_of(k);
+        if (!numa_of(i).empty() && !numa_of(k).empty() &&
+            ((is_near(cell) && !is_same) || (cell == "SYS" && is_same))) {
+          return note + fmt::format(
+                            "; {} to {} is {}, but their NUMA affinities are {} and {}: the "
+                            "sockets are as the "
+                            "cells say",
+                            names_[i], names_[k], cell, numa_of(i), numa_of(k));
+        }
+      }
+    }
+    return note;
   }
 
   Parsed<Topology> make() {
@@ -169,8 +248,8 @@ class MatrixReader {
     topology.source = fmt::format(
         "nvidia-smi topo -m; assumed: {:g} GB/s each way of an NVLink, {:g} of PCIe (4.0 x16), "
         "{:g} "
-        "between sockets; not included: the network beyond the NICs",
-        kNvlinkBytesPerUs / 1e3, kSlotBytesPerUs / 1e3, kSocketsBytesPerUs / 1e3);
+        "between sockets; not included: the network beyond the NICs{}",
+        kNvlinkBytesPerUs / 1e3, kSlotBytesPerUs / 1e3, kSocketsBytesPerUs / 1e3, numa_note());
     const int host = add_device(topology, "host", DeviceKind::node);
     add_pcie(topology, host);
     add_nvlinks(topology, host);
