@@ -86,8 +86,8 @@ struct ConnectOptions {
   std::optional<bool> checksum = {};
   // The default of Call::max_error, the same on all ranks. It applies to all_reduce, reduce and
   // reduce_scatter of f32 vectors of at least 16 KiB on ranks of several hosts. All other calls
-  // stay exact, and so do a team's calls, "reproducible" ones, and calls with an algorithm that
-  // would round twice. 0: no rounding. -1: UNISONO_MAX_ERROR, else 0.
+  // stay exact. Calls of a team, calls with "reproducible", and calls with an algorithm that would
+  // round twice always stay exact. 0: no rounding. -1: UNISONO_MAX_ERROR, else 0.
   double max_error = -1;
   // The most threads of this rank that move the data of a long blocking call: the caller, and
   // helper threads, which sleep otherwise. 1 to kMostThreads, the same on all ranks. On one host a

@@ -5,7 +5,8 @@
 // bucket begins when all its gradients and all gradients of earlier buckets are ready. The first
 // bucket is small, so that the network starts early (1 MiB, then 25 MiB: Li et al., VLDB 2020). The
 // last buckets are small as well, so that little remains when the backward pass ends. After the
-// first step the buckets are refilled in the order in which rank 0's gradients became ready.
+// first step the gradients are assigned to buckets anew, in the order in which they became ready on
+// rank 0.
 //
 // Threads: one thread at a time. ready() may be called while other operations of the communicator
 // are in progress. All ranks must start these operations and call ready() in the same order.

@@ -64,9 +64,9 @@ Overlapped all_gather_then(Communicator& communicator, Shard&& shard, Whole&& wh
   return detail::all_gather_then(communicator, part.data(), part.size(), whole, width, compute);
 }
 
-// Collective. Sums over the ranks. compute(rows, out) writes this rank's summand of these rows to
-// `out`; the first call is for the rows of rank 0. Afterwards `shard` holds the sums of this rank's
-// rows. The summands are added in the order of reduce(). Needs memory for two blocks.
+// Collective. Sums over the ranks. compute(rows, out) writes this rank's contribution to these rows
+// to `out`; the first call is for the rows of rank 0. Afterwards `shard` holds this rank's rows,
+// summed over all ranks in the order of reduce(). Needs memory for two blocks.
 // Shapes: `shard`: this rank's rows.
 template <OutBuffer Shard>
 Overlapped then_reduce_scatter(
@@ -76,10 +76,9 @@ Overlapped then_reduce_scatter(
                                      detail::write_rows<ElementOf<Shard>>(compute, width));
 }
 
-// Collective. Sums over the ranks: compute(rows, out) writes this rank's summand of these rows to
-// `out`, a part of `whole`. Afterwards `whole` holds the sums. `blocks` is the number of blocks of
-// rows; one block is summed while the next one is computed.
-// Shapes: `whole`: all rows.
+// Collective. Sums over the ranks. compute(rows, out) writes this rank's contribution to these rows
+// to `out`, a part of `whole`. Afterwards `whole` holds the sums. `blocks` is the number of blocks
+// of rows; one block is summed while the next one is computed. Shapes: `whole`: all rows.
 template <OutBuffer Whole>
 Overlapped then_all_reduce(
     Communicator& communicator, Whole&& whole, std::size_t width, int blocks,
