@@ -191,6 +191,15 @@ def test_mistakes():
             moves.run({"v": np.zeros(4, "f4")}, {})
         with pytest.raises(unisono.UsageError, match="`in` of \"w\" on rank 0 is null"):
             moves.run({}, {"w": np.zeros(4, "f4")})
+        with pytest.raises(unisono.UsageError, match="`out` of \"w\" on rank 0 is f64 .4., and its part is f32 .4."):
+            moves.run({"w": np.zeros(4, "f4")}, {"w": np.zeros(4, "f8")})
+        for row in (("float32", 4, "a=1", "a=1"), ("float32", (-4,), "a=1", "a=1")):
+            with pytest.raises(unisono.UsageError, match='"w" has the shape .*; it needs a list of lengths'):
+                Reshard(comm, {"w": row})
+        with pytest.raises(TypeError, match="\"w\": unknown dtype 'float33'"):
+            Reshard(comm, {"w": ("float33", (4,), "a=1", "a=1")})
+        with pytest.raises(unisono.ConfigError, match='tensor "w": layout "a=0": .*the size "0" of axis "a"'):
+            Reshard(comm, {"w": ("float32", (4,), "a=1", "a=0")})
         moves.close()
         return "right"
 

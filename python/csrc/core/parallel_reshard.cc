@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -33,9 +34,26 @@ struct Typed {
   std::size_t units = 1;
 };
 
+std::optional<Elements> elements_of(const std::string& name, const py::object& dtype) {
+  try {
+    return elements_of_dtype(dtype);
+  } catch (const py::type_error& error) {
+    throw py::type_error("\"" + name + "\": " + error.what());
+  }
+}
+
+MeshLayout layout_of(const std::string& name, const std::string& text) {
+  try {
+    return MeshLayout::parse(text);
+  } catch (const unisono::Error& error) {
+    throw unisono::Error(error.code(), "reshard: tensor \"" + name + "\": layout \"" + text +
+                                           "\": " + std::string(error.message()));
+  }
+}
+
 Typed typed(const Named& named) {
   const auto& [name, dtype, shape] = named;
-  const auto elements = elements_of_dtype(dtype);
+  const auto elements = elements_of(name, dtype);
   if (!elements) {
     throw py::type_error("\"" + name + "\": the dtype is missing");
   }
@@ -70,7 +88,8 @@ class PythonReshard {
                 const std::vector<std::string>& from, const std::vector<std::string>& to) {
     std::vector<ReshardTensor> tensors;
     for (std::size_t i = 0; i < named.size(); ++i) {
-      add(named[i], MeshLayout::parse(from[i]), MeshLayout::parse(to[i]), tensors);
+      const std::string& name = std::get<0>(named[i]);
+      add(named[i], layout_of(name, from[i]), layout_of(name, to[i]), tensors);
       places_.push_back({.input = i, .output = i});
     }
     open(comm, std::move(tensors));
@@ -94,11 +113,11 @@ class PythonReshard {
         continue;
       }
       const NamedTarget& target = found->second;
-      const MeshLayout layout = MeshLayout::parse(targets[output].second);
+      const MeshLayout layout = layout_of(targets[output].first, targets[output].second);
       for (std::size_t part = 0; part < target.parts.size(); ++part) {
         const std::size_t input = target.parts[part].source;
         const NamedTarget source = source_of_part(target.parts[part], sources);
-        const MeshLayout before = MeshLayout::parse(from[input]);
+        const MeshLayout before = layout_of(sources[input].name, from[input]);
         const NamedTensor tensor = tensor_of_part(target.parts[part], sources);
         tensors.push_back({.name = tensor.name,
                            .dtype = tensor.dtype,

@@ -10,6 +10,7 @@ strides. The guide is docs/guides/reshard.md.
 """
 
 import atexit
+import operator
 import weakref
 
 from unisono._core import _parallel
@@ -61,7 +62,7 @@ class Reshard(_parallel.Reshard):
                     f'Reshard: "{name}" has {len(row)} values; it needs dtype, shape, the layout before'
                     + (" and the layout after" if names is None else "; targets has the layout after")
                 )
-        rows = [(name, row[0], list(row[1])) for name, row in tensors.items()]
+        rows = [(name, row[0], _lengths(name, row[1])) for name, row in tensors.items()]
         before = [row[2] for row in tensors.values()]
         self._inputs = list(tensors)
         self._outputs = list(tensors if names is None else targets)
@@ -115,6 +116,16 @@ def _index(what, name, names):
     if name not in names:
         raise UsageError(f'Reshard: there is no {what} "{name}"')
     return names.index(name)
+
+
+def _lengths(name, shape):
+    try:
+        lengths = [operator.index(length) for length in shape]
+    except TypeError:
+        lengths = [-1]
+    if any(length < 0 for length in lengths):
+        raise UsageError(f'Reshard: "{name}" has the shape {shape!r}; it needs a list of lengths, each 0 or more')
+    return lengths
 
 
 def _shape(shape):
