@@ -178,8 +178,8 @@ class Sender {
 class Machine {
  public:
   explicit Machine(std::string_view bytes) : bytes_(bytes) {
-    // In a dump, a value takes eight bytes or more.
-    values_.reserve(bytes.size() / 8);
+    // A value of a dump takes eight bytes or more.
+    values_.reserve(std::min(bytes.size() / 8, std::size_t{1} << 20U));
   }
   std::size_t position() const { return bytes_.position(); }
 
