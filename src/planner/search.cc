@@ -94,9 +94,8 @@ std::string biggest_difference(std::span<const NamedPart<Parts>> names, const Pa
   if (most == nullptr) {
     return "they take equally long";
   }
-  return "it saves " + milliseconds(difference) + ", because " + std::string(most->name) +
-         " takes " + milliseconds(first.*most->value) + " instead of " +
-         milliseconds(second.*most->value);
+  return "it saves " + milliseconds(difference) + "; " + std::string(most->name) + ": " +
+         milliseconds(first.*most->value) + " instead of " + milliseconds(second.*most->value);
 }
 
 template <typename Parts>

@@ -73,9 +73,9 @@ constexpr auto kPhrases = std::to_array<Phrase>({
     {"ranks from 0 to {}, such as 0,2-3", "应为 0 到 {} 的 rank，例如 0,2-3"},
     {"no completion for '{*}'", "没有 '{*}' 的补全脚本"},
     {"completion for which shell?", "要哪个 shell 的补全脚本？"},
-    {"warning: {} is set, but unisono knows no such variable; did you mean {}?",
+    {"warning: {} is set, but unisono has no such variable; did you mean {}?",
      "警告：设置了 {}，但 unisono 没有这个变量；是不是 {}？"},
-    {"warning: {} is set, but unisono knows no such variable",
+    {"warning: {} is set, but unisono has no such variable",
      "警告：设置了 {}，但 unisono 没有这个变量"},
 
     // Schedules and algorithms.
