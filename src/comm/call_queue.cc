@@ -140,8 +140,10 @@ void CallQueue::complete(RequestState& request, std::unique_ptr<Error> error) {
 }
 
 void CallQueue::fail_all() {
+  // Only the first collective may have begun.
   const auto fail = [this](RequestState& request) {
-    complete(request, std::make_unique<Error>(operations_.end(request.prepared.get())));
+    const bool has_begun = std::exchange(running_, false);
+    complete(request, std::make_unique<Error>(operations_.end(request.prepared.get(), has_begun)));
   };
   while (!queue_.empty()) {
     const auto request = std::move(queue_.front());
@@ -151,7 +153,6 @@ void CallQueue::fail_all() {
   for (const auto& request : std::exchange(moving_, {})) {
     fail(*request);
   }
-  running_ = false;
 }
 
 // Raises the error instead of throwing it (such as bad_alloc): there may be no caller to catch it,

@@ -365,12 +365,14 @@ void Operations::throw_abort(const Prepared* prepared) {
   group_.world().membership().abort().throw_to_program(end(prepared));
 }
 
-Error Operations::end(const Prepared* prepared) {
+Error Operations::end(const Prepared* prepared, bool has_begun) {
   diagnosis_->end_wait();
   close_lanes();
   ErrorContext context{.rank = group_.world().rank()};
   if (prepared != nullptr) {
     context.collective = std::string(to_string(prepared->collective));
+  }
+  if (prepared != nullptr && has_begun) {
     context.op_seq = static_cast<std::int64_t>(latest_.sequence);
     context.step = static_cast<int>(executor_->waiting().step) + 1;
   }

@@ -68,8 +68,9 @@ class Operations {
   // Throws the error of a transfer. REQUIRES: poll_transfers() has failed.
   void raise_transfer_fault();
 
-  // Returns the error that ended the world. `prepared` is the collective that fails with it.
-  Error end(const Prepared* prepared);
+  // Returns the error that ended the world. `prepared` is the collective that fails with it. false
+  // for `has_begun`: the collective was still queued, so no step of it can be named.
+  Error end(const Prepared* prepared, bool has_begun = true);
 
  private:
   // Made at the first send or receive, because most groups have none.
