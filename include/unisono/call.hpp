@@ -67,9 +67,9 @@ struct Call {
   //
   // With a positive value, ranks on several hosts may exchange 8-bit or 16-bit codes instead of
   // f32. From 0.008, codes are i8 with a scale for each block of 32 elements. From 0.003, codes are
-  // bf16. Codes work for every collective except barriers, scans and v-forms, and for the
-  // operations sum, avg and premul_sum. Any other call with a positive value throws usage, and so
-  // does a positive value below 0.003.
+  // bf16. Codes work for f32, in every collective except barriers, scans and v-forms. A reduction
+  // must be sum, avg or premul_sum. Any other call with a positive value throws usage, and so does
+  // a positive value below 0.003.
   //
   // Each input is rounded at most once. A result that goes to all ranks is rounded at most once
   // more. All ranks get the same bits, also for their own data. Finite numbers stay finite. For

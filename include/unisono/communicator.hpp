@@ -39,8 +39,8 @@ struct RequestState;
 struct RegionState;
 std::shared_ptr<RequestState> take_state(Request&& request) noexcept;
 // Local. Labels this rank's next calls on this group with `text`, which replaces the label of
-// Communicator::label() for this group only. An empty text removes the replacement. For library
-// threads that make calls.
+// Communicator::label() for this group only. An empty text restores the label of
+// Communicator::label(). For library threads that make calls.
 // Threads: any.
 // Errors: usage.
 void label_group(Communicator& group, std::string_view text);
@@ -505,8 +505,8 @@ class UNISONO_EXPORT Communicator {
 
   // Local. Returns the ranks of this group that have not entered this rank's latest collective, in
   // ascending order. The result is still valid after this collective has timed out. The text of the
-  // timeout error describes the last call of each late rank. A rank on another host reports its
-  // position only while a rank waits. Until then, the rank counts as late.
+  // timeout error describes the last call of each late rank. A rank on another host counts as late
+  // until it reports its position, which it does only while a rank waits.
   // Errors: usage.
   std::vector<int> late_ranks() const;
 

@@ -18,16 +18,16 @@
 // null. Null counts as directly accessible memory, but between processes only if the group has
 // memory from allocate().
 //
-// Limits: `user`, premul_sum of integers, and a timeout_ms in the call throw usage. Set
-// DeviceOptions::timeout_ms instead.
+// Limits: `user`, premul_sum of integers, and a timeout_ms in the call throw usage.
+// DeviceOptions::timeout_ms sets the time limit.
 // In place: as in rules.h, with three exceptions. An all_reduce must be in place on all ranks or on
 // none. A broadcast must be in place on all ranks (`in` may be null). An all_to_all must not be in
 // place on any rank.
 //
 // CUDA graphs: calls may be captured. Within a graph, the collectives run in the order of the
-// calls, even on different streams. All ranks must replay their graphs in the same order. Only its
-// stream orders a replay relative to the group's other calls, so make other streams wait for the
-// replay with an event. The replay must finish before the group is closed.
+// calls, even on different streams. All ranks must replay their graphs in the same order. Only the
+// stream of a replay orders the replay relative to the group's other calls, so make other streams
+// wait for the replay with an event. The replay must finish before the group is closed.
 //
 // Errors: an invalid call throws usage at once. A later failure (a rank dies, is late or makes a
 // different call) stops the kernels of all ranks within about 20 ms. The next run(), check() or

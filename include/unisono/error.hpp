@@ -27,10 +27,10 @@ inline constexpr ErrorCode kLastErrorCode = ErrorCode::evicted;  // the greatest
 
 UNISONO_EXPORT std::string_view to_string(ErrorCode code);  // "usage", "peer_lost", ...
 
-// The place of the error. A field that does not apply is -1 or empty. Ranks are world ranks, also
-// for errors in split groups. Exception: if a class that uses a Communicator, such as DeviceGroup,
-// detects an error itself, the ranks are ranks of this communicator. Steps are numbered from 1, as
-// in `unisono show`.
+// The place of the error. A field that does not apply is -1 or empty. `rank` and `peer` are world
+// ranks, also for errors in split groups. Exception: if a class that uses a Communicator, such as
+// DeviceGroup, detects an error itself, `rank` and `peer` are ranks of this communicator. Steps are
+// numbered from 1, as in `unisono show`.
 struct ErrorContext {
   int rank = -1;
   int peer = -1;

@@ -5,7 +5,7 @@
 // "dgx_h100:nodes=4", or the text of unisono.topology/1 (docs/formats/topology.md).
 //
 // Threads: any.
-// Errors: usage; for a mistake in a text, with its position.
+// Errors: usage, with the position if a text has a mistake.
 #pragma once
 
 #include <string>

@@ -28,12 +28,12 @@ struct WaitOptions {
   int yield_us = -1;
 };
 
-// Options of connect(). A member that is unset (-1, empty, or a time limit with its default value)
-// is read from the environment: from its UNISONO_* variable, else from the variables of the
-// launcher. The launcher is the first of these whose variables are set: torchrun (RANK, WORLD_SIZE,
-// ...), Open MPI (OMPI_COMM_WORLD_*), MPICH and other PMI launchers (PMI_RANK, PMI_SIZE), Slurm
-// (SLURM_PROCID, SLURM_NTASKS). Without a rank and a size from the options or the environment, the
-// world has one rank.
+// Options of connect(). An unset member (-1, empty, or a time limit with its default value) is read
+// from the environment: from its UNISONO_* variable, else from the variables of the launcher. The
+// launcher is the first of these whose variables are set: torchrun (RANK, WORLD_SIZE, ...), Open
+// MPI (OMPI_COMM_WORLD_*), MPICH and other PMI launchers (PMI_RANK, PMI_SIZE), Slurm (SLURM_PROCID,
+// SLURM_NTASKS). Without a rank and a size from the options or the environment, the world has one
+// rank.
 struct ConnectOptions {
   int rank = -1;
   int size = -1;
@@ -53,8 +53,8 @@ struct ConnectOptions {
   // Limit of the time for which an operation waits for peers without making progress. 0: no limit.
   int timeout_ms = 300'000;
   // Forces algorithms for collectives: "all_reduce=ring,broadcast=binomial". If a forced algorithm
-  // cannot serve a call, the call fails; the library never uses another algorithm instead. These
-  // values are possible instead of the name of an algorithm:
+  // cannot serve a call, the call fails; the library never uses another algorithm instead. Instead
+  // of a name, these values are possible:
   // - "mine.json": the schedule in this file.
   // - "reproducible": an algorithm that sums in rank order. The results have the same bits over any
   //   transport, on any hosts, for any length.

@@ -17,8 +17,8 @@ typedef struct unisono_pipeline_schedule_handle* unisono_pipeline_schedule_t;
 typedef struct unisono_pipeline_handle* unisono_pipeline_t;
 
 /* Local. Makes the schedule `name`. `chunks`: the number of stages per rank, if the schedule allows
- * a choice; 0: the schedule's own number, else 2. The caller frees *schedule; *schedule is NULL
- * after a failure.
+ * a choice; 0: the number that the schedule prescribes, else 2. The caller frees *schedule;
+ * *schedule is NULL after a failure.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t
 unisono_pipeline_schedule_by_name(const char* name, int ranks, int microbatches, int chunks,
@@ -82,7 +82,7 @@ typedef unisono_result_t (*unisono_stage_callback_t)(int stage, void* context);
  * other. */
 typedef struct unisono_pipeline_options {
   size_t struct_size;
-  int timeout_ms; /* limit of the wait for a message; -1: the communicator's; 0: no limit */
+  int timeout_ms; /* limit of the wait for a message; -1: the communicator's limit; 0: no limit */
   int record;     /* 1: record when each action begins and ends */
   unisono_pass_callback_t forward;          /* F */
   unisono_pass_callback_t backward;         /* B */

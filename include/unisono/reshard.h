@@ -67,8 +67,8 @@ typedef struct unisono_reshard_memory {
 
 /* Collective. Plans the moves. All ranks pass the same tensors, even ranks outside both meshes. The
  * caller frees *reshard before it frees the communicator; *reshard is NULL after a failure.
- * Errors: CONFIG, on this rank only, if a layout cannot be parsed; USAGE if a layout does not fit;
- * MISMATCH if ranks pass different tensors; those of a collective. */
+ * Errors: CONFIG, on this rank only, if a layout cannot be parsed; USAGE if a layout does not fit
+ * the tensor or the ranks; MISMATCH if ranks pass different tensors; those of a collective. */
 UNISONO_EXPORT unisono_result_t unisono_reshard_create(const unisono_reshard_tensor_t* tensors,
                                                        size_t count, unisono_comm_t comm,
                                                        unisono_reshard_t* reshard) UNISONO_NOEXCEPT;

@@ -41,14 +41,14 @@
  * with the same count or counts, dtype, op, factor, root and algorithm. Otherwise all ranks get
  * mismatch: in the call that differs, or in the next call that waits for another rank, at the
  * latest in the next barrier. docs/reliability.md lists the arguments that are compared. If the
- * call that differs is a rank's last call, and the rank detects the mismatch before it leaves, it
- * reports the mismatch on stderr.
+ * call that differs is a rank's last call and the rank still detects the mismatch, the rank
+ * reports the mismatch on stderr when it leaves.
  *
  * Errors: after usage, the communicator is unchanged. After peer_lost, timeout, mismatch, aborted
- * or corrupt, and after resource or internal in an operation, the world has ended: every call on
- * any communicator of the world fails with the same error, on every rank. Only functions that
- * report a state, functions that free a handle, abort and shrink still work. The remaining ranks
- * can continue with shrink.
+ * or corrupt, the world has ended: every call on any communicator of the world fails with the same
+ * error, on every rank. resource and internal also end the world if an operation reports them.
+ * After the end, only abort, shrink, functions that report a state, and functions that free a
+ * handle still work. The remaining ranks can continue with shrink.
  *
  * Messages: messages with the same tag from one rank to another arrive in the order in which they
  * were sent. A blocking send may return before the receive begins if the message fits into the

@@ -21,7 +21,7 @@ struct Statistics {
   // All calls of one kind.
   struct Row {
     std::string what;         // "all_reduce", ..., "send", "recv"
-    std::uint64_t calls = 0;  // started calls, also asynchronous calls
+    std::uint64_t calls = 0;  // all started calls
     // The sum over the calls of the larger of input and output; for receives, the sum of the
     // messages' lengths.
     std::uint64_t bytes = 0;

@@ -7,7 +7,7 @@
 //
 // All threads of a rank make the same calls in the same order, with the whole buffers. The team
 // assigns each thread a fixed slice of the vector, so that the slice stays in the thread's cache
-// between calls. If the buffer begins on a cache line, every slice does. A call returns when all
+// between calls. If the buffer begins on a cache line, so does every slice. A call returns when all
 // slices of this rank are done; each thread then sees the whole result. Fewer threads move a short
 // vector, so that each of them moves at least 32 KiB. Thread 0 alone moves these calls:
 // - all_to_all in place,
@@ -20,10 +20,10 @@
 // Threads: two threads must not use one thread number at the same time. The team's own code
 // allocates no memory in a call, and takes no lock. The team's communicator stays usable.
 //
-// Errors: those of Communicator::run(); usage (an invalid thread number, or a collective that teams
-// lack); mismatch (two threads make different calls); timeout (a thread has not arrived; the text
-// names this thread). If several threads move the data of a call, an error in the call ends the
-// team and its world, because other slices of the call may be in progress.
+// Errors: those of Communicator::run(); usage (an invalid thread number, or an unsupported
+// collective); mismatch (two threads make different calls); timeout (a thread has not arrived; the
+// text names this thread). If several threads move the data of a call, an error in the call ends
+// the team and its world, because other slices of the call may be in progress.
 #pragma once
 
 #include <memory>
@@ -74,7 +74,7 @@ class UNISONO_EXPORT Team {
     run(thread, detail::vector_call(Collective::all_reduce, detail::view(in), detail::out_view(out),
                                     reduction, 0));
   }
-  // In place.
+  // In-place form.
   template <OutBuffer Data>
   void all_reduce(int thread, Data&& data, Reduction reduction) {
     run(thread, detail::vector_call(Collective::all_reduce, detail::view(data),

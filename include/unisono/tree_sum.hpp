@@ -79,10 +79,11 @@ class UNISONO_EXPORT TreeSum {
 
   // Collective. Sums the leaves of all ranks. All ranks pass the same list `leaves`. In the first
   // form, the list has the number of leaves on each rank, and the leaves are in rank order. In the
-  // second form, the list has the leaves of each rank, in any order. A rank may have no leaves. If
-  // the leaves of each rank are one whole subtree, in rank order, all_reduce() runs one collective
-  // call with the algorithm tree_order. For example, this holds if every rank has 4 leaves, or
-  // another power of two. Otherwise each rank sends all its subtrees, which moves more bytes.
+  // second form, the list has each rank's first leaf and number of leaves, so the leaves need not
+  // be in rank order. A rank may have no leaves. If the leaves of each rank form one whole subtree
+  // and the subtrees are in rank order, all_reduce() runs one collective call with the algorithm
+  // tree_order. For example, this holds if every rank has 4 leaves, or another power of two.
+  // Otherwise each rank sends all its subtrees, which moves more bytes.
   // Shapes: out: count elements.
   // Errors: usage, and those of Communicator::run().
   void all_reduce(Communicator& communicator, std::span<const std::size_t> leaves, void* out) const;

@@ -54,7 +54,7 @@ typedef enum unisono_op UNISONO_INT {
   UNISONO_MIN = 2,
   UNISONO_MAX = 3,
   UNISONO_AVG = 4, /* the sum divided by the number of ranks. Integer means truncate towards zero.
-                      Only 64-bit sums wrap. In host memory, no float sum overflows */
+                      Only sums of 64-bit integers wrap. In host memory, no float sum overflows */
   UNISONO_BAND = 5,
   UNISONO_BOR = 6,
   UNISONO_BXOR = 7,

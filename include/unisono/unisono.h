@@ -8,8 +8,7 @@
  * failed, where, since when>\n<what to try next>". No function throws or ends the process.
  *
  * Structs: initialise each struct with its _INIT macro, then set members. _INIT sets the first
- * member, struct_size, to the struct's size in this header; a later version of the library can have
- * more members. */
+ * member, struct_size, from which a newer library recognises an older struct. */
 #pragma once
 
 #include "unisono/collectives.h"
@@ -169,7 +168,7 @@ UNISONO_EXPORT unisono_result_t unisono_failure(unisono_comm_t comm,
 /* Local. Finds the ranks of the group that have not entered this rank's latest collective. Writes
  * these ranks to `ranks`, which has room for all ranks, in ascending order, and their number to
  * *count. The result is still valid after this collective has timed out. A rank on another host
- * reports its position only while a rank waits. Until then, the rank counts as late.
+ * counts as late until it reports its position, which it does only while a rank waits.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_late_ranks(unisono_comm_t comm, int* ranks,
                                                    int* count) UNISONO_NOEXCEPT;
@@ -179,8 +178,8 @@ typedef struct unisono_call_statistics {
   size_t struct_size; /* start from UNISONO_STATISTICS_INIT */
   unsigned long long calls;
   unsigned long long bytes; /* per call: the larger of input and output; per receive: the message */
-  double moving_s;          /* in blocking calls, without waiting */
-  double waiting_s;         /* for peers that had not arrived, sent or read */
+  double moving_s;          /* seconds of blocking calls, without waiting */
+  double waiting_s;         /* seconds of waiting for peers */
   /* Histogram of waiting time per call. skew[0] counts the calls that waited less than a
    * microsecond. skew[k] counts the calls that waited at least 2^(k-1) and less than 2^k
    * microseconds. The last bucket also counts all calls that waited longer. */
@@ -214,9 +213,9 @@ UNISONO_EXPORT unisono_result_t unisono_test(unisono_request_t request, int* don
 /* Any collective, with every option. */
 
 /* A user-defined operation: inout[i] = in[i] op inout[i] for `count` elements. The operation must
- * be associative and commutative. For scan and exclusive_scan it only needs to be associative,
- * because there `in` comes from lower ranks than `inout`. The function may run in the progress
- * thread, and must not call unisono. */
+ * be associative and commutative. For scan and exclusive_scan, the operation only needs to be
+ * associative, because `in` then comes from lower ranks than `inout`. The function may run in the
+ * progress thread, and must not call unisono. */
 typedef void (*unisono_combine_t)(void* inout, const void* in, size_t count, void* context);
 
 /* Start from UNISONO_CALL_INIT, and set what the collective needs. */
