@@ -60,6 +60,7 @@ struct ConnectOptions {
   //   transport, on any hosts, for any length.
   // - "tree_order": an algorithm that sums over a fixed tree (unisono/tree_sum.hpp). Scans have no
   //   tree, and sum in rank order.
+  //
   // "reproducible" or "tree_order" alone applies to all reducing collectives.
   std::string algorithm;
   // A file that `unisono tune` wrote, the same on all ranks. The file sets the waiting policy. For

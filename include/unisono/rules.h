@@ -35,6 +35,7 @@
  * - reduce_scatter: `out` is this rank's part of `in`.
  * - scatter: on the root, `out` is the root's part of `in`.
  * - gather: on the root, `in` is the root's part of `out`.
+ *
  * The v-forms follow the rules of the forms without v. The caller owns all buffers.
  *
  * Agreement: all ranks of a communicator must make the same collective calls in the same order,

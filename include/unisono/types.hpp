@@ -38,6 +38,7 @@ inline constexpr int kDtypeCount = 13;
 // - Floats of fewer than 32 bits are summed in f32, and the mean is rounded once. In host memory,
 //   no mean of floats overflows, because f32 and f64 inputs are first scaled by 2^-k. The scaling
 //   rounds inputs below the number of ranks times the least normal number.
+//
 // `premul_sum` multiplies inputs by a scalar before the sum. `user` is the caller's function.
 enum class ReduceOp : std::uint8_t {
   sum,

@@ -1,7 +1,7 @@
-/* The C interface: C99, also valid C++. C and C++ (communicator.hpp) share one core, so a world may
- * have ranks that use C and ranks that use C++. rules.h states the rules for both: shapes, in-place
- * use, errors, threads, and the arguments that must be equal on all ranks. collectives.h has a
- * function for each collective.
+/* The C interface: C99, also valid C++. C and C++ (communicator.hpp) share one core, and one world
+ * may have ranks of both. rules.h states the rules for both: shapes, in-place use, errors, threads,
+ * and the arguments that must be equal on all ranks. collectives.h has a function for each
+ * collective.
  *
  * Results: a function that can fail returns unisono_result_t; UNISONO_SUCCESS is 0.
  * unisono_last_error() returns the text of the calling thread's latest failure: "<code>: <what
