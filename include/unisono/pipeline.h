@@ -95,7 +95,7 @@ typedef struct unisono_pipeline_options {
 /* Collective. Makes a pipeline; the ranks agree on the schedule and the shapes. `stages` has
  * `count` entries, one for each stage on this rank. The caller frees *pipeline; *pipeline is NULL
  * after a failure.
- * Errors: MISMATCH on all ranks; USAGE on a rank whose stages or callbacks do not fit, and ABORTED
+ * Errors: MISMATCH on all ranks; USAGE on a rank whose stages or callbacks do not fit, and MISMATCH
  * on the others. */
 UNISONO_EXPORT unisono_result_t unisono_pipeline_create(
     unisono_pipeline_schedule_t schedule, const unisono_pipeline_stage_t* stages, size_t count,

@@ -150,8 +150,8 @@ struct ActionTime {
 class UNISONO_EXPORT Pipeline {
  public:
   // Collective. Checks that all ranks pass the same schedule and the same shapes.
-  // Errors, on all ranks: mismatch if schedules or shapes differ. If stages or callbacks do not fit
-  // the schedule: usage on the rank that passed them, and aborted on the other ranks.
+  // Errors: mismatch on all ranks if schedules or shapes differ. If stages or callbacks do not fit
+  // the schedule: usage on the rank that passed them, and mismatch on the other ranks.
   Pipeline(Communicator& comm, const PipelineSchedule& schedule, std::vector<PipelineStage> stages,
            PipelineCallbacks callbacks, const PipelineOptions& options = {});
   Pipeline(Pipeline&&) noexcept;
