@@ -3,10 +3,10 @@ unisono.pipeline.
 
 Buffer: a C-contiguous object in CPU memory with the buffer protocol (numpy, bytearray, array.array,
 memoryview) or with __dlpack__. Buffers that are written must not be read-only. All buffers of a
-call
-have one dtype: bool, int8 to int64, uint8 to uint64, float16, bfloat16, float8_e4m3fn, float8_e5m2,
-float32, float64, complex64 or complex128. int16 and uint16 can be sent but not reduced. Complex
-numbers support only sum, avg and premul_sum. `dtype=` defines how to interpret the bytes.
+call have one dtype: bool, int8 to int64, uint8 to uint64, float16, bfloat16, float8_e4m3fn,
+float8_e5m2, float32, float64, complex64 or complex128. int16 and uint16 can be sent but not
+reduced. Complex numbers support only sum, avg and premul_sum. `dtype=` defines how to interpret the
+bytes.
 
 Errors of every call:
   TypeError, ValueError: invalid arguments, before anything is sent. If the core detects the error,
@@ -31,8 +31,7 @@ ANY_SOURCE: int
 """As from_ of recv(): receives from the rank whose message arrives first."""
 
 class premul_sum:
-    """op=premul_sum(factor): multiplies the input of each rank by `factor`, and sums the
-    products."""
+    """op=premul_sum(factor): multiplies each rank's input by `factor`, and sums the products."""
 
     factor: float
     def __init__(self, factor: float) -> None: ...
@@ -45,8 +44,7 @@ class Request:
     def test(self) -> bool:
         """Returns True if the operation has ended. Never blocks."""
     def source(self) -> int:
-        """Returns the rank that sent the received message; ANY_SOURCE before the receive has
-        ended."""
+        """Returns the sender's rank; ANY_SOURCE before the receive has ended."""
     def received(self) -> int:
         """Returns the bytes of the received message; 0 before the receive has ended."""
 
@@ -118,8 +116,8 @@ class Communicator:
         """Ends all operations of this world on all ranks with AbortedError. Any thread may call it."""
     def label(self, text: str = "") -> None:
         """Labels this rank's next calls on all groups of this world, for example with a layer or
-        phase. Recordings show the label. It stays until the next label(); empty: no label. Any
-        thread may call it.
+        phase. Recordings show the label until the next call of label(). Empty: no label. Any thread
+        may call it.
         """
     def failure(self) -> Error | None:
         """Returns the exception that the next operation would raise because the world has ended;
@@ -155,8 +153,8 @@ class Communicator:
     def all_reduce(
         self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """Reduces the `data` of all ranks into `out` (same length) on all ranks; without `out`,
-        into `data`."""
+        """Reduces `data` of all ranks into every `out` (same length); without `out`, into
+        `data`."""
     def all_reduce_async(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -166,7 +164,7 @@ class Communicator:
     def reduce(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """Reduces the `data` of all ranks into the root's `out`; without `out`, into the root's
+        """Reduces `data` of all ranks into the root's `out`, or without `out` into the root's
         `data`."""
     def reduce_async(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
@@ -207,8 +205,8 @@ class Communicator:
     def reduce_scatter(
         self, data: Buffer, out: B, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """Reduces the `data` (n * k elements) of all ranks. Writes part r to `out` (k elements) of
-        rank r."""
+        """Reduces `data` (n * k elements) of all ranks. Rank r gets part r in `out` (k
+        elements)."""
     def reduce_scatter_async(
         self, data: Buffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -218,8 +216,7 @@ class Communicator:
     def all_to_all(
         self, data: Buffer, out: B, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """Copies part d of rank s's `data` into part s of rank d's `out`. Both have n * k
-        elements."""
+        """Copies part d of rank s's `data` into part s of rank d's `out`, n * k elements each."""
     def all_to_all_async(
         self, data: Buffer, out: Buffer, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -229,8 +226,10 @@ class Communicator:
     def scan(
         self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """Reduces `data` of ranks 0 to r into `out` on rank r; without `out`, into `data`. `op`
-        must not be avg."""
+        """Reduces `data` of ranks 0 to r into `out` on rank r; without `out`, into `data`.
+
+        `op` must not be avg.
+        """
     def scan_async(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -264,8 +263,7 @@ class Communicator:
     def scatter_v(
         self, data: Buffer | None, out: B, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """counts[r]: the number of elements of part r, the same on all ranks. displs[r]: the offset
-        of part r."""
+        """counts[r]: elements of part r (same list on all ranks). displs[r]: offset of part r."""
     def scatter_v_async(
         self, data: Buffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -275,8 +273,7 @@ class Communicator:
     def gather_v(
         self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """counts[r]: the number of elements of part r, the same on all ranks. displs[r]: the offset
-        of part r."""
+        """counts[r]: elements of part r (same list on all ranks). displs[r]: offset of part r."""
     def gather_v_async(
         self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -286,8 +283,7 @@ class Communicator:
     def all_gather_v(
         self, data: Buffer, out: B, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """counts[r]: the number of elements of part r, the same on all ranks. displs[r]: the offset
-        of part r."""
+        """counts[r]: elements of part r (same list on all ranks). displs[r]: offset of part r."""
     def all_gather_v_async(
         self, data: Buffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -297,8 +293,7 @@ class Communicator:
     def reduce_scatter_v(
         self, data: Buffer, out: B, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """counts[r]: the number of elements of part r, the same on all ranks. displs[r]: the offset
-        of part r."""
+        """counts[r]: elements of part r (same list on all ranks). displs[r]: offset of part r."""
     def reduce_scatter_v_async(
         self, data: Buffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -308,8 +303,7 @@ class Communicator:
     def all_to_all_v(
         self, data: Buffer, counts: list[int], out: B, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """Sends counts[i] elements of `data` to rank i, and receives recv_counts[i] elements from
-        rank i."""
+        """Sends counts[i] elements of `data` to rank i, and receives recv_counts[i] from rank i."""
     def all_to_all_v_async(
         self, data: Buffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -323,7 +317,8 @@ class Communicator:
         """Explains which algorithm a call with `count` elements uses. Local."""
     def send(self, data: Buffer, to: int, tag: int = 0, *, timeout_ms: int = -1) -> None:
         """Sends the bytes of `data` to rank `to`. If the message fits into the lane's buffers (256
-        KiB within a host, about 2 MiB between hosts), may return before the message is received.
+        KiB within a host, about 2 MiB between hosts), send() may return before the message is
+        received.
         """
     def send_async(
         self, data: Buffer, to: int, tag: int = 0, *, timeout_ms: int = -1
@@ -333,8 +328,7 @@ class Communicator:
     def recv_async(
         self, data: Buffer, from_: int, tag: int = 0, *, exact: bool = True, timeout_ms: int = -1
     ) -> Request:
-        """With exact=False the message may be shorter than `data`. Request.received() returns its
-        length."""
+        """With exact=False, messages may be shorter than `data`. received() returns the length."""
     def send_recv(
         self, data: Buffer, to: int, out: B, from_: int, tag: int = 0, *, timeout_ms: int = -1
     ) -> B:
@@ -359,8 +353,7 @@ class Communicator:
         wait() on their requests: it raises UsageError.
         """
     def allocate(self, nbytes: int) -> Region:
-        """Allocates page-aligned memory that the peers access directly. It is filled with zeros.
-        Local."""
+        """Allocates zeroed, page-aligned memory that the peers access directly. Local."""
     def register_buffer(self, data: Buffer) -> Region:
         """Moves the whole pages of `data` to memory that the peers access directly. Local.
 
@@ -374,8 +367,7 @@ def connect(
     transport: Literal["auto", "shm", "tcp"] | None = None, host: str = "", checksum: bool | None = None, threads: int = 0, max_error: float = -1,
     bootstrap: Callable[[bytes], list[bytes]] | None = None,
 ) -> Communicator:
-    """Joins the world that the arguments and the environment describe. Blocks until all ranks have
-    joined.
+    """Joins the world that arguments and environment describe. Blocks until all ranks have joined.
 
     bootstrap(mine): for ranks that can already communicate, such as over MPI or a store. It sends
     `mine` to all ranks and returns the list of the bytes of all ranks. No rank then listens at an
@@ -581,12 +573,10 @@ class PipelineRunner:
     def close(self) -> None: ...
     @property
     def most_bytes_held(self) -> int:
-        """The largest number of bytes that inputs, outputs and gradients have occupied on this
-        rank."""
+        """The most bytes that inputs, outputs and gradients have occupied on this rank."""
 
 class ExpertRouting:
-    """The ranks that each token is sent to. route() makes it. It can be used any number of
-    times."""
+    """The ranks that each token is sent to. route() makes it. May be used any number of times."""
 
     @property
     def tokens(self) -> int: ...
@@ -731,8 +721,7 @@ class DeviceGroup:
     def synchronize(self, stream: Any = None, timeout_ms: int = 0) -> None:
         """Returns when all work of the stream is done. Any thread may call it."""
     def close(self) -> None:
-        """Waits until this rank's calls are done and the other ranks have called close().
-        Collective."""
+        """Waits for this rank's calls, and for close() on the other ranks. Collective."""
     def broadcast(
         self, data: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B:
@@ -740,11 +729,11 @@ class DeviceGroup:
     def all_reduce(
         self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> Any:
-        """Reduces the `data` of all ranks into `out` on all ranks; without `out`, into `data`."""
+        """Reduces `data` of all ranks into every `out`; without `out`, into `data`."""
     def reduce(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> Any:
-        """Reduces the `data` of all ranks into the root's `out`; without `out`, into the root's
+        """Reduces `data` of all ranks into the root's `out`, or without `out` into the root's
         `data`."""
     def scatter(
         self, data: Buffer | None, out: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
@@ -761,18 +750,16 @@ class DeviceGroup:
     def reduce_scatter(
         self, data: Buffer, out: B, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B:
-        """Reduces the `data` (n * k elements) of all ranks. Writes part r to `out` (k elements) of
-        rank r."""
+        """Reduces `data` (n * k elements) of all ranks. Rank r gets part r in `out` (k
+        elements)."""
     def all_to_all(
         self, data: Buffer, out: B, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B:
-        """Copies part d of rank s's `data` into part s of rank d's `out`. Both have n * k
-        elements."""
+        """Copies part d of rank s's `data` into part s of rank d's `out`, n * k elements each."""
     def barrier(
         self, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> None:
-        """Orders the streams: work after the barrier begins when the streams of all ranks have
-        reached it."""
+        """Orders the streams: later work begins when all ranks' streams are at the barrier."""
     def scatter_v(
         self, data: Buffer | None, out: B, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B:
@@ -788,10 +775,8 @@ class DeviceGroup:
     def reduce_scatter_v(
         self, data: Buffer, out: B, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B:
-        """Reduces the `data` of all ranks. Writes part r, of counts[r] elements, to `out` of rank
-        r."""
+        """Reduces `data` of all ranks. Part r, of counts[r] elements, goes to `out` of rank r."""
     def all_to_all_v(
         self, data: Buffer, counts: list[int], out: B, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B:
-        """Sends counts[i] elements of `data` to rank i, and receives recv_counts[i] elements from
-        rank i."""
+        """Sends counts[i] elements of `data` to rank i, and receives recv_counts[i] from rank i."""

@@ -64,8 +64,7 @@ class TreeSum:
         return out.reshape(like.shape)
 
     def reduce(self, comm, leaves, root, like=None):
-        """Returns the sum over all ranks, as a new array on the root and None on other ranks.
-        Collective."""
+        """Returns the sum over all ranks: on the root a new array, elsewhere None. Collective."""
         comm = _communicator(comm)
         starts, like = self._check(comm, leaves, like)
         if not 0 <= root < comm.size:
@@ -100,8 +99,7 @@ class TreeSum:
         return starts, like
 
     def _exchange(self, comm, starts, like, lengths):
-        """Sends to every rank its part of each of this rank's nodes. Returns this rank's part of
-        the sum."""
+        """Sends every rank its part of this rank's nodes. Returns this rank's part of the sum."""
         flat = [node[2].reshape(-1) for node in self._nodes]
         places = [0, *accumulate(lengths)]
         length = lengths[comm.rank]
@@ -144,8 +142,7 @@ def _communicator(comm):
 
 
 def _even(like, parts):
-    """Returns the lengths of the parts if an array is split into `parts` parts as evenly as
-    possible."""
+    """Returns the lengths of `parts` parts of an array that is split as evenly as possible."""
     count = like.reshape(-1).shape[0]
     return [count * (part + 1) // parts - count * part // parts for part in range(parts)]
 

@@ -43,8 +43,7 @@ def find_expert_moves(before, after):
 
 
 def bytes_of_moves(moves, ranks, expert_bytes):
-    """Returns [from][to]: the bytes that each rank sends to each other rank for these moves.
-    Local."""
+    """Returns [from][to], the bytes that ranks send to each other for these moves. Local."""
     return _core.bytes_of_moves(moves, ranks, expert_bytes)
 
 
@@ -101,8 +100,7 @@ def _numbers(data, dtype, columns):
 
 
 class Routing:
-    """The ranks that each token is sent to. ExpertExchange.route() makes it. It can be used any
-    number of times."""
+    """The ranks that each token is sent to. route() makes it. May be used any number of times."""
 
     def __init__(self, made, k, layout):
         self._made = made
@@ -120,8 +118,7 @@ class Routing:
 
     @property
     def sources(self):
-        """Returns [rows, 3], the source of each row: rank (-1: padding), token, and slot from 0 to
-        k - 1."""
+        """Returns [rows, 3], the source of each row: rank (-1: padding), token, slot."""
         return _numbers(self._made._sources(), "i8", 3)
 
     @property
@@ -134,8 +131,7 @@ class Routing:
 
 
 class Pending:
-    """A dispatch or combine that runs on the exchange's thread. Its arguments must not change until
-    it ends."""
+    """A dispatch or combine on the exchange's thread. Do not change its arguments until it ends."""
 
     def __init__(self, request, out, routing):
         self._request = request
@@ -271,8 +267,7 @@ class ExpertExchange:
         return self._dispatch(routing, tokens, out, coding, one_a_slot, False)
 
     def dispatch_async(self, routing, tokens, out=None, coding="none", one_a_slot=False):
-        """Starts a dispatch on a thread, which runs after earlier asynchronous calls. Returns a
-        Pending."""
+        """Starts a dispatch on a thread, after earlier asynchronous calls. Returns a Pending."""
         return self._dispatch(routing, tokens, out, coding, one_a_slot, True)
 
     def gather_list(self, routing, tokens):
@@ -292,8 +287,7 @@ class ExpertExchange:
         self._made.end_gather()
 
     def combine(self, routing, rows, weights=None, residual=None, out=None, coding="none"):
-        """Returns sums[t] = residual[t] + the sum of weights[t, j] * row over the slots j of token
-        t.
+        """Returns sums[t] = residual[t] + the sum over the slots j of weights[t, j] * row.
 
         Sums are formed in f32 and rounded once.
         """
@@ -304,8 +298,7 @@ class ExpertExchange:
         return self._combine(routing, rows, weights, residual, out, coding, True)
 
     def combine_backward(self, routing, gradient, rows=None, weights=None):
-        """Returns two gradients of combine(): of the rows, and of the weights (None for
-        rank_major)."""
+        """Returns the gradients of combine() for rows and weights (None for rank_major)."""
         shape = _shape(gradient)[1:]
         self._check("combine_backward()", "gradient", gradient, routing.tokens)
         if weights is not None:

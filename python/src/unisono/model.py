@@ -73,8 +73,7 @@ def _text(source):
 
 
 def topology(source):
-    """Returns a topology. source: a preset such as "dgx_h100:nodes=2" (see presets()), a document,
-    or a Path."""
+    """Returns a topology. source: a preset (see presets()), a document, or a Path."""
     return source if isinstance(source, Topology) else _core.topology(_text(source))
 
 

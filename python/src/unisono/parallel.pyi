@@ -40,8 +40,7 @@ class GradientBuckets:
         timeout_ms: int = 20_000,
     ) -> None: ...
     def add(self, name: str, count: int) -> int:
-        """Adds a gradient of `count` elements and returns its index. Call it before the first step.
-        Local."""
+        """Adds a gradient of `count` elements before the first step. Returns its index. Local."""
     def begin(self, reduce: bool = True) -> None:
         """Begins a step. With reduce=False the step only accumulates: nothing is sent.
 
@@ -140,8 +139,7 @@ class ShardedState:
     def whole(self, unit: int, out: B) -> B:
         """Fills `out` with the whole unit from the masters, and returns `out`. Collective."""
     def parameters(self, unit: int, out: B) -> B:
-        """Fills `out` with a copy of the unit's parameters, and returns `out`. Collective in stage
-        3."""
+        """Copies the unit's parameters to `out`, and returns `out`. Collective in stage 3."""
     def prefetch(self, unit: int) -> None:
         """Starts to gather the parameters that parameters() needs. Collective in stage 3."""
     def release(self, unit: int) -> None:

@@ -30,8 +30,7 @@ _open = weakref.WeakSet()
 
 
 def load(path):
-    """Returns the schedule in a file of at most 64 MiB, in the format unisono.pipeline/1 or
-    PyTorch's CSV."""
+    """Returns the schedule in a file of at most 64 MiB (unisono.pipeline/1, or PyTorch's CSV)."""
     with open(path, "rb") as file:
         return parse(file.read(_MOST_BYTES + 1))  # one byte more is refused
 
