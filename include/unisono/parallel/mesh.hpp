@@ -43,8 +43,8 @@ class UNISONO_EXPORT MeshShape {
 
   // size() returns the number of ranks along one axis, or along several axes ("dp,cp").
   // coordinate() returns a rank's index along these axes.
-  // Errors: usage if an axis does not exist or is named twice, or if the names are on both sides of
-  // the semicolon and those axes do not cover the same ranks.
+  // Errors: usage if an axis does not exist or is named twice, or if the names mix axes after the
+  // semicolon with axes that these replace.
   int size(std::string_view names) const;
   int coordinate(int rank, std::string_view names) const;
   // Returns the ranks whose coordinates differ from those of `rank` in these axes only, in mesh
