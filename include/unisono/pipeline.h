@@ -100,7 +100,7 @@ typedef struct unisono_pipeline_options {
  * `count` entries, one for each stage on this rank. The caller frees *pipeline; *pipeline is NULL
  * after a failure.
  * Errors: MISMATCH on all ranks if schedules or shapes differ. If a rank's stages or callbacks do
- * not fit the schedule: USAGE on this rank, ABORTED on the other ranks. */
+ * not fit the schedule: USAGE on this rank, MISMATCH on the other ranks. */
 UNISONO_EXPORT unisono_result_t unisono_pipeline_create(
     unisono_pipeline_schedule_t schedule, const unisono_pipeline_stage_t* stages, size_t count,
     const unisono_pipeline_options_t* options, unisono_comm_t comm,
