@@ -1,5 +1,5 @@
-// Tree-order reduce: each node of a fixed tree is added on the root if the node contains the root,
-// otherwise on the node's first rank.
+// Tree-order reduce: the sum of each node of a fixed tree is computed on the root if the node
+// contains the root, otherwise on the node's first rank.
 //
 //   steps    ceil(log2(n))
 //   sent     1 chunk = S bytes by every rank but the root

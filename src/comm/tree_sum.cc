@@ -15,8 +15,8 @@
 namespace unisono {
 namespace {
 
-// Returns true if the tree over the leaves of ranks [first, end) contains the tree over these
-// ranks, with one subtree per rank.
+// Returns true if each of the ranks [first, end) has one subtree of the tree over their leaves, and
+// if these subtrees are joined as in the tree over the ranks.
 bool is_tree_of_ranks(std::span<const std::size_t> starts, std::size_t first, std::size_t end) {
   if (end - first == 1) {
     return starts[first] < starts[end];

@@ -1,5 +1,5 @@
-// Reports deadlocks that are proved while their ranks wait (world_waits.h), soon after a standstill
-// and long before the time limit.
+// Reports a deadlock (world_waits.h) while its ranks still wait: soon after they stop making
+// progress, and long before the time limit.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
