@@ -14,8 +14,9 @@
 //     Missing communicator data from 1 rank
 //     Rank 21 -- GPU 5 managed by process 3487984 on node 10.0.0.3
 //
-// Sizes, times and the order of different collectives are not there. What is behind is made into
-// calls: of each collective the last call that all ranks launched, and those that only some have.
+// The answer does not contain sizes, times or the order of different collectives. The reader makes
+// calls from the counts: for each collective, the last call that all ranks launched, and the calls
+// that only some ranks launched.
 //
 // source   src/ras/client_support.cc of NCCL
 #include <fmt/format.h>

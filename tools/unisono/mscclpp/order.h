@@ -1,4 +1,5 @@
-// Runs a plan without data: in which order its operations can go, and what meets what.
+// Runs a plan without data: finds a possible order of its operations, and the counters that they
+// share.
 #pragma once
 
 #include <cstddef>
