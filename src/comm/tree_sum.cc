@@ -138,7 +138,8 @@ TreeSum::TreeSum(const Shape& shape) : shape_(shape), next_(shape.first) {
     refuse_leaves(
         "leaf " + std::to_string(shape.first) + " is not one of " + std::to_string(shape.leaves) +
             " leaves",
-        "`leaves` counts those of all ranks, and `first` is the number of this rank's first one");
+        "`leaves` counts the leaves of all ranks, and `first` is the number of this rank's first "
+        "leaf");
   }
 }
 
@@ -180,7 +181,7 @@ void TreeSum::sum(void* out) const {
     refuse_leaves(nodes_.empty() ? "has no leaf"
                                  : "has leaves " + range_text(nodes_.front().first,
                                                               nodes_.back().end, shape_.leaves),
-                  "add all leaves, or sum those of all ranks with all_reduce()");
+                  "add all leaves, or sum the leaves of all ranks with all_reduce()");
   }
   if (const std::vector<std::byte>& sum = nodes_.front().sum; !sum.empty()) {
     std::memcpy(out, sum.data(), sum.size());

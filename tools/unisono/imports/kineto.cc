@@ -295,8 +295,9 @@ class Reader {
     const json& info = member(document, "distributedInfo");
     rank_.rank = rank_said(member(info, "rank"), path);
     if (!member(info, "rank").is_number()) {
-      rank_.account.assume(fmt::format(
-          "{} is of rank {}, as its name says: it has no distributedInfo", path, rank_.rank));
+      rank_.account.assume(
+          fmt::format("{} is from rank {}, according to its name: it has no distributedInfo", path,
+                      rank_.rank));
     }
     rank_.host = text(member(document, "host_name"));
     read_groups(info);
@@ -336,7 +337,7 @@ class Reader {
       add_annotation(event, event.span);
       if (!is_cpu_backend(event.backend)) {
         rank_.account.assume(
-            fmt::format("{} is a CPU backend, because no other is known by that name: its "
+            fmt::format("{} is a CPU backend, because no other backend has this name: its "
                         "annotations span its calls",
                         in_quotes(event.backend)));
       }

@@ -272,8 +272,8 @@ class InspectorReader {
     }
     if (!is_verbose_) {
       account_.assume(
-          "calls ended when NCCL Inspector wrote them, those of one dump one after the "
-          "other: NCCL_INSPECTOR_DUMP_VERBOSE=1 records when");
+          "calls ended when NCCL Inspector wrote them, and the calls of one dump ended one after "
+          "the other: NCCL_INSPECTOR_DUMP_VERBOSE=1 records the times");
     }
     if (dropped_ > 0) {
       account_.assume(

@@ -103,8 +103,8 @@ class RasReader {
     const auto& [size, comms] = sizes_.front();
     if (comms != 1) {
       refuse(
-          fmt::format("its largest communicators, {} of {} ranks, do not say which ranks of the "
-                      "job are whose: give the answer as JSON (ncclras -f json)",
+          fmt::format("its largest communicators, {} of {} ranks, do not show which ranks of the "
+                      "job they have: give the answer as JSON (ncclras -f json)",
                       comms, size));
     }
     add_world_of_text(size);
@@ -140,7 +140,7 @@ class RasReader {
       }
     }
     account_.assume("the last call that all ranks launched has not ended where a rank is missing");
-    account_.assume("calls that only some ranks launched come in the order of how many have them");
+    account_.assume("calls that only some ranks launched are ordered by the number of these ranks");
     std::vector<ImportedRank> all;
     for (auto& [rank, made] : ranks) {
       all.push_back(std::move(made));
@@ -212,7 +212,7 @@ class RasReader {
     }
     if (number >= communicator.size ||
         !communicator.ranks.emplace(static_cast<int>(number), std::move(made)).second) {
-      refuse(fmt::format("communicator {} of {} ranks has rank {} twice, or has none such",
+      refuse(fmt::format("communicator {} of {} ranks has rank {} twice, or cannot have it",
                          communicator.id, communicator.size, number));
     }
   }

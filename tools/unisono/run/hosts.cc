@@ -116,7 +116,7 @@ std::vector<HostRanks> read_hosts(const std::string& path) {
     }
     for (std::size_t i = 2; i < words.size(); ++i) {
       if (!words[i].starts_with("max_slots=") && !words[i].starts_with("max-slots=")) {
-        refuse(fmt::format("'{}' is behind the number of ranks of '{}'", words[i], words[0]));
+        refuse(fmt::format("'{}' must not follow the number of ranks of '{}'", words[i], words[0]));
       }
     }
     std::string count = words.size() > 1 ? words[1] : "";

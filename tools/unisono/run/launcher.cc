@@ -383,7 +383,7 @@ void Launcher::check_clock(Time now) {
       tell_of_stop();
       tell_why(fmt::format("{}, because --timeout is {:g} s", comm::kEndedByLauncher,
                            options_.timeout_s),
-               "the launcher names the ranks that were waited for below");
+               "below, the launcher names the ranks that the others waited for");
       signal_ranks(SIGTERM, false);
       stage_ = Stage::terminating;
       stage_end_ = now + kTermination;
