@@ -5,13 +5,13 @@
 // message starts when
 //
 //   its data is ready       the moves of earlier steps that wrote this data have finished,
-//   its sender is free      the sending port has finished the messages before it,
-//   its receiver is free    the receiving port has finished the messages before it,
+//   its sender is free      the sending port has finished all earlier messages,
+//   its receiver is free    the receiving port has finished all earlier messages.
 //
-// where the order of messages is that of the schedule: by step, then by first move. A message
-// occupies the sending port for alpha + beta*b, and the receiving port for alpha + beta*b +
-// gamma*(the bytes that it reduces there); then its data is ready at the receiver. A local
-// reduction occupies the receiving port of its rank for gamma*b. A local copy costs nothing.
+// Messages have the order of the schedule: by step, then by first move. A message occupies the
+// sending port for alpha + beta*b, and the receiving port for alpha + beta*b + gamma*(the bytes
+// that it reduces there); then its data is ready at the receiver. A local reduction occupies the
+// receiving port of its rank for gamma*b. A local copy costs nothing.
 //
 // The call ends when all ports have finished. The chain of messages that determines this end is the
 // critical path. Its messages, bytes and reduced bytes explain the time. Other parameters may lead

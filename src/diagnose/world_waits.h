@@ -17,10 +17,10 @@
 //     poll without receiving what it waits for, and must have sent exactly as many frames as p
 //     has received. So p has seen all of r's frames, and no longer reacts to any of them.
 // F(r, p) is about the order of two events, so a note stays true. If notes lead from a wait back to
-// itself, each rank of this cycle could receive its data only after it has received its data. So
-// none of them ever does, no matter when each note was made. A rank that computes, that has
-// something else pending or that makes progress has no such wait. promela/deadlock.pml is the model
-// of this protocol between hosts.
+// itself, each rank of this cycle could receive its data only after it has received its data. So no
+// rank of the cycle ever receives its data, no matter when each note was made. A rank that
+// computes, that has something else pending or that makes progress has no such wait.
+// promela/deadlock.pml is the model of this protocol between hosts.
 #pragma once
 
 #include <atomic>

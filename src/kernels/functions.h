@@ -15,10 +15,10 @@ enum class Store : unsigned char { cached, streaming };
 // copies it. A target may be equal to a source; other overlap is not allowed. avg and premul_sum
 // reduce as sum. No alignment is required. Never throws, never allocates.
 //
-// land, lor and lxor give 0 or 1. For bool, sum and max are lor, prod and min are land, and the
-// bitwise operations are the logical ones. min and max of floats are NaN if any operand is NaN; of
-// -0 and +0, the earlier source's value is kept. REQUIRES: at least one target, 1 to kMaxSources
-// sources.
+// land, lor and lxor give 0 or 1. For bool, sum and max are lor, prod and min are land, and a
+// bitwise operation equals the logical operation. min and max of floats are NaN if any operand is
+// NaN; of -0 and +0, the earlier source's value is kept. REQUIRES: at least one target, 1 to
+// kMaxSources sources.
 using ReduceFunction = void (*)(void* const* targets, int target_count, const void* const* sources,
                                 int source_count, std::size_t count, Store store);
 

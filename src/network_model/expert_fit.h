@@ -9,11 +9,12 @@
 //   + experts per rank * their cost
 //   + the larger of the link time, T m b / near, and the copying time,
 //     T ((m + own) b / rate + row + m each) / processors, smoothly
-//   + between hosts: leaving; and the rows of other hosts / far is a third term of the maximum.
+//   + between hosts: a constant. The time of the rows of other hosts, their bytes / far, is then a
+//     third term of the maximum.
 //
 // `each` is a processor's time for a row of any length. In the low-latency mode each expert is a
-// processor. The floor, near, rate and each belong to one machine. If a machine has few points, its
-// values are drawn to those of the other machines. All other constants are shared.
+// processor. The floor, near, rate and each belong to one machine. If a machine has few points,
+// these values are drawn to the values of the other machines. All other constants are shared.
 #pragma once
 
 #include <map>

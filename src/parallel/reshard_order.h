@@ -1,7 +1,7 @@
 // The order of a reshard's messages. In a slot each rank sends at most one message to other hosts
 // and receives at most one from them, so that every receiver has the full bandwidth of its link.
-// Messages within a host use faster links: a rank has as many of them per slot as end together with
-// the messages between hosts.
+// Messages within a host use faster links, so a rank may have several of them per slot: as many as
+// need the time of one message between hosts.
 #pragma once
 
 #include <cstddef>

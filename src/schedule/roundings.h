@@ -14,8 +14,8 @@ namespace unisono {
 
 // Encodes the moves between different hosts; `hosts` has one number per rank. If all ranks get the
 // result, a rank that has the complete result rounds its own copy, in a separate step, before it
-// sends the result. So it ends with the same value that the others decode. Nothing else changes.
-// REQUIRES: the schedule is verified.
+// sends the result. So this rank ends with the same value as the ranks that decode the result.
+// Nothing else changes. REQUIRES: the schedule is verified.
 Schedule encode_moves(const Schedule& schedule, std::span<const int> hosts, MoveCode code);
 
 struct RoundingFault {

@@ -5,7 +5,7 @@
 // use it as an external PSK (RFC 8446, section 2.2) with a fresh Diffie-Hellman exchange. The key
 // binds the session to the handshake, so nobody between the two sides can take part in only the
 // handshake or only the session. If both sides show certificates as well, the certificates
-// authenticate the session, and each side proves within it that it has the key.
+// authenticate the session, and each side proves within the session that it has the key.
 //
 // OpenSSL's libssl is loaded when the first session is made; programs that do not encrypt do not
 // need it.

@@ -1,9 +1,9 @@
 // Traces of PyTorch's profiler (Kineto): events with a category, a time and arguments.
 //
-// On a device, the kernel takes the collective's time. Newer versions of PyTorch write the name of
-// the collective into the kernel's arguments. For older versions the name comes from the CPU's
-// annotation ("nccl:all_reduce"), whose duration is only that of the launch. A CPU backend has no
-// kernels; its annotations last as long as the collective.
+// On a device, the duration of a kernel is the duration of the collective. Newer versions of
+// PyTorch write the name of the collective into the kernel's arguments. For older versions the name
+// comes from the CPU's annotation ("nccl:all_reduce"), whose duration is only the duration of the
+// launch. A CPU backend has no kernels; its annotations last as long as the collective.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 namespace unisono::mscclpp {
 namespace {
 
-// Everything granted in a step of the schedule is granted before anything of the step is awaited.
+// In each step of the schedule, all grants come before the first wait.
 std::vector<BlockTask> tasks_of_block(const msccl::ThreadBlock& block,
                                       const std::vector<PutMessage>& lane) {
   std::vector<BlockTask> tasks;
