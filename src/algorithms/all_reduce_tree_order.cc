@@ -54,7 +54,7 @@ Schedule build_all_reduce_tree_order(Shape shape) {
 extern constinit const Algorithm all_reduce_tree_order{
     .name = "tree_order",
     .collective = Collective::all_reduce,
-    .summary = "sums over a fixed tree, which several leaves per rank can continue",
+    .summary = "sums over a fixed tree; each input may be a sum over several leaves",
     .source = "Rabenseifner, ICCS 2004",
     .build = build_all_reduce_tree_order,
     .steps = [](Shape shape) { return 2 * ceil_log2(shape.ranks); },

@@ -26,7 +26,7 @@ Schedule build_reduce_scatter_tree_order(Shape shape) {
 extern constinit const Algorithm reduce_scatter_tree_order{
     .name = "tree_order",
     .collective = Collective::reduce_scatter,
-    .summary = "sums over a fixed tree, which several leaves per rank can continue",
+    .summary = "sums over a fixed tree; each input may be a sum over several leaves",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
     .build = build_reduce_scatter_tree_order,
     .steps = [](Shape shape) { return ceil_log2(shape.ranks); },
