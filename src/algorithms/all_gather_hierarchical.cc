@@ -2,8 +2,8 @@
 //
 //   steps    each level of L ranks adds log2(L) if L is a power of two, otherwise L-1
 //   sent     n-1 chunks per rank, the lower bound; m-1 of them at the top level of m groups
-//   cost     (steps)*alpha + (n-1)/n * S*beta. If each level has its own alpha and beta: (L-1)
-//            times the product of L over the higher levels, in chunks, at each level
+//   cost     (steps)*alpha + (n-1)/n * S*beta. If each level has its own alpha and beta: at a
+//            level, a rank sends (L-1)*A chunks, where A is the product of L over the higher levels
 //   scratch  none
 //   order    nothing is summed
 //   limits   n a multiple of the groups; in place

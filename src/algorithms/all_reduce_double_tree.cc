@@ -2,7 +2,7 @@
 //
 //   steps    2 * (s + 2*ceil(log2(n)) - 2) for s segments; for some n two steps fewer
 //   sent     at most 2s+1 chunks, about 2*S bytes, by a rank with two children
-//   cost     (steps / 2) * (2*alpha + S/s * (2*beta + gamma)); for n = 3 only steps - 2 count.
+//   cost     (steps / 2) * (2*alpha + S/s * (2*beta + gamma)); for n = 3 (steps / 2 - 1) * (...).
 //            About S*(2*beta + gamma) for long vectors. The number of steps grows with log2(n); in
 //            a ring it grows with n
 //   scratch  none

@@ -4,7 +4,8 @@
 //   sent     2(n-1) chunks = 2(n-1)/n * S bytes, the lower bound; 2(m-1)/n * S of them at the top
 //            level of m groups
 //   cost     (steps)*alpha + 2(n-1)/n * S*beta + (n-1)/n * S*gamma. If each level has its own alpha
-//            and beta: 2(L-1)/L * S bytes, divided by the product of L over the lower levels
+//            and beta: at a level, a rank sends 2(L-1)/L * S/B bytes, where B is the product of L
+//            over the lower levels
 //   scratch  none
 //   order    nested: sums of the inner level, then sums of these at the next level, and so on
 //   limits   n a multiple of the groups; in place

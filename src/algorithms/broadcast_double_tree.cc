@@ -3,8 +3,8 @@
 //
 //   steps    s + 2*ceil(log2(n)) - 2 for s segments; for some n one step fewer
 //   sent     at most s+1 chunks, about S bytes, by a rank with two children
-//   cost     (steps) * (alpha + S/s * beta); for n = 3 only steps - 1 count. About S*beta for long
-//            vectors
+//   cost     (steps) * (alpha + S/s * beta); for n = 3, (steps - 1) * (alpha + S/s * beta). About
+//            S*beta for long vectors
 //   scratch  none
 //   order    nothing is summed
 //   limits   none; in place

@@ -3,8 +3,8 @@
 //
 //   steps    s + 2*ceil(log2(n)) - 2 for s segments; for some n one step fewer
 //   sent     s chunks = S bytes by every rank but the root
-//   cost     (steps) * (alpha + S/s * (beta + gamma)); for n = 3 only steps - 1 count. About
-//            S*(beta + gamma) for long vectors
+//   cost     (steps) * (alpha + S/s * (beta + gamma)), but for n = 3 steps - 1 instead of steps.
+//            About S*(beta + gamma) for long vectors
 //   scratch  the sums of the tree in which a rank has children: half of the segments
 //   order    a rank's own input, then its children's sums as they arrive. All segments of a tree
 //            have the same order

@@ -22,9 +22,9 @@ constexpr double kReducedBytesPerUs = 25'000;
 // part of it saves. Measured between two ranks on the loopback device.
 constexpr double kCachedBytes = 8 << 20;
 // A rank of an all_to_all posts its parts one after the other without waiting for each to arrive.
-// So this many parts take only the time of one. Measured: algorithms that send fewer but longer
-// messages take 1.2 to 1.4 times as long for four ranks on two cores. If all ranks get the same
-// data, going round by round is at least as fast.
+// So this many parts take only the time of one part. Measured: algorithms that send fewer but
+// longer messages take 1.2 to 1.4 times as long for four ranks on two cores. If all ranks get the
+// same data, sending it round by round is at least as fast.
 constexpr int kPostedAtOnce = 4;
 // Skips algorithms that would need more simulated messages.
 constexpr double kMostMessages = 20'000;

@@ -179,7 +179,8 @@ TEST(Deadlock, OfARankWithItselfIsTold) {
   const Setting setting("abort,after_ms=20");
   for (int ranks = 1; ranks < 4; ++ranks) {
     for (const std::string& said : end_worlds(ranks, ranks, receive_from_itself)) {
-      EXPECT_NE(said.find("can never continue\na rank waits for itself:"), std::string::npos) << said;
+      EXPECT_NE(said.find("can never continue\na rank waits for itself:"), std::string::npos)
+          << said;
     }
   }
 }

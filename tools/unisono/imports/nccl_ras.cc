@@ -1,7 +1,7 @@
 // Reads an answer of NCCL's RAS (`ncclras`, `ncclras -v`, `ncclras -f json`; NCCL 2.26 and later,
-// JSON from 2.28.7 on). It counts, for each communicator and rank, the calls of each collective
-// that the rank has launched, and names the ranks that did not answer. The text lists only the
-// ranks that differ from most:
+// JSON from 2.28.7 on). For each communicator and rank, the answer counts the calls of each
+// collective that the rank has launched. It also names the ranks that did not answer. As text, it
+// lists only the ranks that differ from most ranks:
 //
 //   Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
 //       #  in group  per comm  per node  per comm  in group
