@@ -12,8 +12,8 @@
 namespace unisono::parallel {
 namespace {
 
-// For data larger than the caches, a third of the time goes into reading the target before it is
-// stored.
+// An ordinary store first reads the target. For data larger than the caches, this takes a third of
+// the time.
 constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;
 
 // A loop over all operands: `size` iterations, in which each operand advances by its stride in

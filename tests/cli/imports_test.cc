@@ -173,7 +173,7 @@ TEST(ReadKineto, SaysThatTheRankIsOfTheName) {
   const ImportedRank rank = read_kineto(document, "trace_7.json");
   EXPECT_EQ(rank.rank, 7);
   ASSERT_EQ(rank.account.assumed.size(), 1U);
-  EXPECT_NE(rank.account.assumed[0].find("is of rank 7"), std::string::npos);
+  EXPECT_NE(rank.account.assumed[0].find("is from rank 7"), std::string::npos);
 }
 
 TEST(ReadKineto, LeavesOutEventsWithoutATime) {

@@ -294,8 +294,8 @@ class CallReader {
     const double took_ms = entry.number(kDuration, -1);
     if (is_kernel && was_seen && took_ms < 0) {
       rank_.account.assume(
-          "calls took from when PyTorch's watchdog saw them begin to when it saw "
-          "them end: TORCH_NCCL_ENABLE_TIMING=1 records how long they took");
+          "the times of calls are from PyTorch's watchdog: "
+          "TORCH_NCCL_ENABLE_TIMING=1 records how long they took");
     }
     // The recorder sees a kernel when it starts. It sees a call of a CPU backend only when it has
     // ended.

@@ -1,5 +1,5 @@
 // Reads JSON several times faster than nlohmann::json does, as events: dumps of 1,024 ranks have a
-// gigabyte, most of which does not count.
+// gigabyte, and most of it is skipped.
 #pragma once
 
 #include <string_view>

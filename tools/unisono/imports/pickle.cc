@@ -1,7 +1,7 @@
 // A machine with a stack, a memo and the opcodes of plain data. Values are numbered and refer to
-// each other by number, so a value that a pickle uses twice is stored once. A sink receives it each
-// time: at most kMostValuesPerByte values and kMostTextPerByte bytes of text per byte of the
-// pickle, and a nesting depth of at most kDeepest.
+// each other by number, so a value that a pickle uses twice is stored once. A sink receives such a
+// value each time. Limits: at most kMostValuesPerByte values and kMostTextPerByte bytes of text per
+// byte of the pickle, and a nesting depth of at most kDeepest.
 #include "imports/pickle.h"
 
 #include <fmt/format.h>

@@ -143,7 +143,7 @@ class Slow {
     const Text who = say_ranks(culprits);
     finding.text =
         is_host
-            ? say("the program on {} asks for its calls late, and the others wait {} of the time",
+            ? say("the program on {} starts its calls late, and the others wait {} of the time",
                   "{} 上的程序发出调用较晚，其他 rank 有 {} 的时间在等待", who,
                   percent(share(most)))
             : say("{} {} {:.0f} % longer between calls than the others, which wait {} of the time",
@@ -384,8 +384,8 @@ class Slow {
     Finding finding{.kind = "moving straggler"};
     finding.waited_s = waiting / 1e6;
     finding.text = say(
-        "the ranks wait {} of the time for each other, for another one each time: {} "
-        "ranks come last, the one that does most has {} of it",
+        "the ranks wait {} of the time for each other, each time for a different rank: {} "
+        "ranks come last, and one rank causes at most {} of the waiting",
         "各 rank 有 {} 的时间在互相等待，每次等的都不同：{} 个 rank 曾最后到达，最多的一个占 {}",
         percent(share(waiting)), many, percent(saved > 0 ? most / saved : 0));
     finding.next =

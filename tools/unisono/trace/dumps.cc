@@ -82,9 +82,9 @@ Dumps read_dumps(const std::vector<std::string>& paths) {
   for (const ImportedRank& rank : dumps.ranks) {
     dumps.account.add(rank.account);
   }
-  dumps.account.leave_out(before_all, "from before the first ones that other ranks have");
+  dumps.account.leave_out(before_all, "from before the first calls that the other ranks have");
   if (std::ranges::any_of(dumps.ranks, [](const ImportedRank& rank) { return !rank.has_groups; })) {
-    dumps.account.assume("all calls are of all ranks: their groups are not told");
+    dumps.account.assume("all ranks make all calls: the files do not name the groups of calls");
   }
   return dumps;
 }
