@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -356,6 +357,11 @@ class DumpReader final : public ValueSink {
       field_ = field_of(key);
     } else if (depth_ != kOfEntry) {
       key_ = key;
+      if (depth_ == kOfDocument && !keys_.insert(key_).second) {
+        refuse_import(path_,
+                      "key " + in_quotes(key_) +
+                          " comes twice, and it is not clear which of the two values counts");
+      }
     }
     return true;
   }
@@ -430,7 +436,6 @@ class DumpReader final : public ValueSink {
     if (depth_ == kOfDocument) {
       is_trace_ = key_ == "traceEvents";
       has_entries_ = true;
-      calls_ = CallReader(path_);  // the last member of that name counts
     } else if (depth_ == kEntry) {
       entry_.clear();
     } else if (depth_ == kFrame) {
@@ -521,9 +526,10 @@ class DumpReader final : public ValueSink {
   bool is_trace_ = false;
   bool has_entries_ = false;
   int depth_ = kDocument;
-  int skipped_ = 0;       // containers that are open in a value that does not count
-  int built_ = 0;         // containers that are open in a value that is built
-  std::string key_ = {};  // of the next value
+  int skipped_ = 0;                  // containers that are open in a value that does not count
+  int built_ = 0;                    // containers that are open in a value that is built
+  std::string key_ = {};             // of the next value
+  std::set<std::string> keys_ = {};  // of the document
   Field field_ = kFields;
   Entry entry_ = {};
   std::vector<std::size_t> open_ = {};  // lists of the entry

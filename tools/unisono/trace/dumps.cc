@@ -63,14 +63,14 @@ bool are_dumps(const std::vector<std::string>& paths) {
 }
 
 Dumps read_dumps(const std::vector<std::string>& paths) {
-  std::vector<ImportFile> files;
-  for (const std::string& path : dump_files(paths)) {
-    files.push_back({.path = path, .text = read_text_file(path, kMostOfRecording)});
-  }
+  const std::vector<std::string> files = dump_files(paths);
   if (files.empty()) {
     throw UsageError(fmt::format("{} has no files", paths.front()), {}, "unisono help trace");
   }
-  Dumps dumps{.ranks = read_imports(files)};
+  Dumps dumps{.ranks = read_imports(files.size(), [&files](std::size_t at) {
+                return ImportFile{.path = files[at],
+                                  .text = read_text_file(files[at], kMostOfRecording)};
+              })};
   std::ranges::sort(dumps.ranks, {}, &ImportedRank::rank);
   const auto same = std::ranges::adjacent_find(dumps.ranks, {}, &ImportedRank::rank);
   if (same != dumps.ranks.end()) {
