@@ -56,7 +56,7 @@ typedef struct unisono_reshard_part {
 typedef struct unisono_reshard_memory {
   size_t struct_size;
   const void* const* in; /* this rank's parts before; only read */
-  void* const* out;      /* its parts after; must not overlap `in` */
+  void* const* out;      /* its parts after; must not share memory with `in` */
   /* Elements from one index to the next, for each dimension of a part. A list or an entry that is
    * NULL means row-major without gaps. */
   const ptrdiff_t* const* in_strides;
@@ -78,9 +78,9 @@ UNISONO_EXPORT unisono_result_t
 unisono_reshard_get_part(size_t tensor, int after, unisono_reshard_t reshard,
                          unisono_reshard_part_t* part) UNISONO_NOEXCEPT;
 /* Collective. Fills `out` from `in`. timeout_ms: -1: the communicator's limit, 0: none.
- * Errors: USAGE before anything is sent, with the tensor's name, and MISMATCH on the other ranks;
- * those of unisono_send(). After an error, unisono_reshard_complete() says which tensors have
- * arrived. */
+ * Errors: USAGE before anything is sent, with the tensor's name, also if `in` and `out` share
+ * memory, and MISMATCH on the other ranks; those of unisono_send(). After an error,
+ * unisono_reshard_complete() says which tensors have arrived. */
 UNISONO_EXPORT unisono_result_t unisono_reshard_run(const unisono_reshard_memory_t* memory,
                                                     int timeout_ms,
                                                     unisono_reshard_t reshard) UNISONO_NOEXCEPT;

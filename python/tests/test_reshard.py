@@ -200,6 +200,12 @@ def test_mistakes():
             Reshard(comm, {"w": ("float33", (4,), "a=1", "a=1")})
         with pytest.raises(unisono.ConfigError, match='tensor "w": layout "a=0": .*the size "0" of axis "a"'):
             Reshard(comm, {"w": ("float32", (4,), "a=1", "a=0")})
+        memory = np.zeros(7, "f4")
+        with pytest.raises(unisono.UsageError, match='`in` of "w" and `out` of "w" share memory on rank 0'):
+            moves.run({"w": memory[:4]}, {"w": memory[3:]})
+        memory = np.arange(8, dtype="f4")
+        moves.run({"w": memory[::2]}, {"w": memory[1::2]})
+        assert memory.tolist() == [0, 0, 2, 2, 4, 4, 6, 6]
         moves.close()
         return "right"
 
