@@ -38,20 +38,6 @@ Held held_at(const MeshLayout& layout, const ReshardTensor& tensor, int rank) {
   return std::nullopt;
 }
 
-// Returns the elements of a box, in memory that holds `held`.
-Tensor view_of(const Tensor& tensor, const ElementRanges& held, const std::vector<Range>& box) {
-  Tensor view = tensor;
-  std::ptrdiff_t offset = 0;
-  for (std::size_t dim = 0; dim < box.size(); ++dim) {
-    offset +=
-        tensor.strides[dim] * static_cast<std::ptrdiff_t>(index_in(held[dim], box[dim].first));
-    view.shape[dim] = box[dim].count;
-  }
-  view.data = static_cast<std::byte*>(tensor.data) +
-              offset * static_cast<std::ptrdiff_t>(size_of(tensor.dtype));
-  return view;
-}
-
 Tensor line_of(std::byte* data, Dtype dtype, const std::vector<Range>& box) {
   std::vector<std::size_t> shape;
   for (const Range& range : box) {
