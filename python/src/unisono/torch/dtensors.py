@@ -70,15 +70,19 @@ class ReshardWork(dist.Work):
         return True
 
     def is_completed(self):
+        """Returns True if the reshard has ended."""
         return self._future.done()
 
     def is_success(self):
+        """Returns True if the reshard has ended without an error."""
         return self.is_completed() and self._error is None
 
     def exception(self):
+        """Returns the error of the reshard, or None."""
         return self._error
 
     def get_future(self):
+        """Returns a future whose value is the moved DTensors."""
         return self._future
 
     def result(self):
