@@ -57,7 +57,7 @@ typedef struct unisono_reshard_part {
 typedef struct unisono_reshard_memory {
   size_t struct_size;
   const void* const* in; /* this rank's parts before the move; only read */
-  void* const* out;      /* this rank's parts after the move; must not overlap `in` */
+  void* const* out;      /* this rank's parts after the move; must not share memory with `in` */
   /* For each dimension of a part, the number of elements from one index to the next. If a list or
    * an entry is NULL, parts are row-major without gaps. */
   const ptrdiff_t* const* in_strides;
@@ -80,7 +80,7 @@ unisono_reshard_get_part(size_t tensor, int after, unisono_reshard_t reshard,
                          unisono_reshard_part_t* part) UNISONO_NOEXCEPT;
 /* Collective. Fills `out` from `in`. If timeout_ms is -1, the communicator's limit applies; 0: no
  * limit.
- * Errors: those of unisono_send(). If a rank passes invalid buffers: USAGE on this rank, with the
+ * Errors: those of unisono_send(). If a rank passes invalid buffers, or `in` and `out` that share memory: USAGE on this rank, with the
  * tensor's name, before anything is sent, and MISMATCH on the other ranks. After an error,
  * unisono_reshard_complete() reports whether a tensor has arrived. */
 UNISONO_EXPORT unisono_result_t unisono_reshard_run(const unisono_reshard_memory_t* memory,

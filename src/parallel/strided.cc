@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "reshard/elements.h"
 
 namespace unisono::parallel {
 namespace {
@@ -124,6 +125,19 @@ void copy_spaced(std::byte* out, const std::byte* in, std::size_t count, std::pt
 }
 
 }  // namespace
+
+Tensor view_of(const Tensor& tensor, const ElementRanges& held, const std::vector<Range>& box) {
+  Tensor view = tensor;
+  std::ptrdiff_t offset = 0;
+  for (std::size_t dim = 0; dim < box.size(); ++dim) {
+    offset +=
+        tensor.strides[dim] * static_cast<std::ptrdiff_t>(index_in(held[dim], box[dim].first));
+    view.shape[dim] = box[dim].count;
+  }
+  view.data = static_cast<std::byte*>(tensor.data) +
+              offset * static_cast<std::ptrdiff_t>(size_of(tensor.dtype));
+  return view;
+}
 
 kernels::Store store_for(std::size_t bytes) {
   return bytes >= kStreamedBytes ? kernels::Store::streaming : kernels::Store::cached;

@@ -5,9 +5,10 @@
 //   model-00001-of-00004.safetensors   one file for each rank that saved; holds whole tensors
 //   model.safetensors.index.json       maps each tensor to its file
 // Every rank writes its parts directly to their positions in the files. When loading, a rank reads
-// only the parts that it requests. The folder gets its name only when all of its contents are on
-// the disk. A crash while saving does not change the previous checkpoint. It leaves an incomplete
-// folder `NAME.saving`, which the next save removes.
+// only the parts that it requests. If the ranks load together, one rank reads each part from the
+// disk, and a Reshard sends the part to all ranks that need it. The folder gets its name only when
+// all of its contents are on the disk. A crash while saving does not change the previous
+// checkpoint. It leaves an incomplete folder `NAME.saving`, which the next save removes.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,7 @@
 
 #include "unisono/communicator.hpp"
 #include "unisono/export.hpp"
+#include "unisono/parallel/reshard.hpp"
 #include "unisono/parallel/tensor.hpp"
 
 namespace unisono::parallel {
@@ -43,6 +45,24 @@ UNISONO_EXPORT void save_checkpoint(Communicator& communicator, const std::strin
 // Errors: usage if the checkpoint lacks a tensor or has it with another shape or dtype; corrupt for
 // a damaged file; resource if a file cannot be read.
 UNISONO_EXPORT void load_checkpoint(const std::string& folder, std::span<const Saved> tensors);
+
+// A tensor to load, its layout, and this rank's part of it, which may have any strides. A rank
+// outside the mesh passes an empty part.
+struct Loaded {
+  std::string name;
+  MeshLayout layout;
+  Tensor part = {};
+};
+
+// Collective. Fills the parts. All ranks pass the same names and layouts in the same order. One
+// rank reads each byte from the disk: if several ranks have the same part, each of them reads an
+// equal share, and the ranks exchange the shares by a Reshard. Needs memory for the shares of
+// about 256 MiB of parts.
+// Shapes: as out_shape() of a Reshard whose target is `layout`.
+// Errors: those of the local load_checkpoint() and of Reshard. If one rank fails, the other ranks
+// fail too.
+UNISONO_EXPORT void load_checkpoint(Communicator& communicator, const std::string& folder,
+                                    std::span<const Loaded> tensors);
 
 // A tensor that list_checkpoint() found.
 struct SavedTensor {

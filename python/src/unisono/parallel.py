@@ -124,12 +124,19 @@ def save_checkpoint(comm, folder, tensors):
     _parallel.save_checkpoint(comm, folder, _rows(tensors))
 
 
-def load_checkpoint(folder, tensors):
+def load_checkpoint(folder, tensors, comm=None):
     """Fills parts from a checkpoint that was saved under any layout.
 
-    tensors: as for save_checkpoint(). Every rank loads its own parts, without communication.
+    Without `comm`, every rank loads its own parts, without communication; `tensors` is as for
+    save_checkpoint(). With `comm`, the call is collective. One rank reads each byte from the disk, and a
+    Reshard brings it to all ranks that need it. tensors: {name: (layout, this rank's part)}, with the layouts
+    of unisono.reshard, such as {"w": ("dp=2,tp=2: tp=shard(0)", part)}. A rank outside the mesh passes None as
+    the part. All ranks name the same tensors in the same order.
     """
-    _parallel.load_checkpoint(folder, _rows(tensors))
+    if comm is None:
+        _parallel.load_checkpoint(folder, _rows(tensors))
+    else:
+        _parallel.load_checkpoint_together(comm, folder, [(name, *row) for name, row in tensors.items()])
 
 
 # Runs before the communicators are closed, because a rank leaves its world only when nothing refers

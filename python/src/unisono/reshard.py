@@ -79,8 +79,9 @@ class Reshard(_parallel.Reshard):
     def run(self, inputs, outputs, *, timeout_ms=-1):
         """Fills `outputs` from `inputs`; both are dicts of this rank's parts by name. Returns `outputs`.
 
-        Tensors without a part on this rank may be missing. Inputs and outputs must not overlap. After an
-        error, complete(name) returns whether an output has arrived.
+        Tensors without a part on this rank may be missing. Raises UsageError, before anything is sent, if an
+        input and an output share memory. After an error, complete(name) returns whether an output has
+        arrived.
         """
         super().run(
             _values("inputs", inputs, self._inputs), _values("outputs", outputs, self._outputs), timeout_ms

@@ -23,8 +23,8 @@ import warnings
 from multiprocessing import util
 
 __all__ = [
-    "MoEDispatcher", "Reshard", "TokenSwitchUnisono", "enable_symmetric_memory", "register", "replace_gloo", "reshard",
-    "sum_over_leaves",
+    "MoEDispatcher", "Reshard", "ReshardWork", "TokenSwitchUnisono", "enable_symmetric_memory", "register",
+    "replace_gloo", "reshard", "sum_over_leaves",
 ]  # fmt: skip
 
 _extension = None
@@ -34,7 +34,7 @@ _EXTENSIONS = os.path.join(os.path.dirname(__file__), "extensions")
 def __getattr__(name):
     if name == "MoEDispatcher":  # which imports torch
         return importlib.import_module("unisono.torch.experts").MoEDispatcher
-    if name in ("Reshard", "reshard"):
+    if name in ("Reshard", "ReshardWork", "reshard"):
         return getattr(importlib.import_module("unisono.torch.dtensors"), name)
     if name == "sum_over_leaves":
         return importlib.import_module("unisono.torch.same_bits").sum_over_leaves
