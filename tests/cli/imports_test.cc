@@ -192,6 +192,7 @@ TEST(ReadKineto, CountsEventsThatItCannotUse) {
   begun.erase("dur");
   const ImportedRank rank =
       read_kineto(trace_of(0, {begun, event("Communication", "hcom_allReduce__123_0", 800, 40),
+                               event("user_annotation", "the first nccl call", 800, 40),
                                event("python_function", "torch/cuda/nccl.py(12): f", 800, 40)}),
                   "a");
   EXPECT_EQ(left_out(rank),

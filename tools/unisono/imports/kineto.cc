@@ -136,13 +136,20 @@ std::pair<std::string, std::string> backend_and_name(const std::string& name) {
                   : std::pair<std::string, std::string>();
 }
 
+// Returns true if programs choose the names in that category.
+bool is_of_program(std::string_view category) {
+  return category.ends_with("user_annotation") || category == "operator" ||
+         category == "python_function";
+}
+
 void add_event(const json& event, double base_us, Events& events) {
   const std::string category = lower(text(member(event, "cat")));
+  const std::string name = text(member(event, "name"));
   const bool is_kernel = category == "kernel";
   const bool is_launch = category.ends_with("_runtime") || category.ends_with("_driver");
   // Before PyTorch 1.12 the category of annotations was that of operators.
-  auto [backend, call] = is_kernel || is_launch ? std::pair<std::string, std::string>()
-                                                : backend_and_name(text(member(event, "name")));
+  auto [backend, call] =
+      is_kernel || is_launch ? std::pair<std::string, std::string>() : backend_and_name(name);
   const bool is_timed = member(event, "ts").is_number() && member(event, "dur").is_number();
   if (!is_timed && (is_kernel || !call.empty())) {
     ++events.timeless;
@@ -154,7 +161,7 @@ void add_event(const json& event, double base_us, Events& events) {
              .thread = {member(event, "pid").dump(), member(event, "tid").dump()}};
   if (is_kernel) {
     const json& said = member(*made.arguments, "Collective name");
-    made.name = said.is_string() ? text(said) : text(member(event, "name"));
+    made.name = said.is_string() ? text(said) : name;
     if (said.is_string()) {
       events.described.push_back(std::move(made));
     } else if (is_of_collectives(lower(made.name))) {
@@ -175,9 +182,8 @@ void add_event(const json& event, double base_us, Events& events) {
                                        : events.on_cpu)
         .push_back(std::move(made));
   } else if (category == "cpu_op") {
-    events.parameters += text(member(event, "name")) == "record_param_comms" ? 1 : 0;
-  } else if (category != "python_function" &&
-             is_of_collectives(lower(text(member(event, "name"))))) {
+    events.parameters += name == "record_param_comms" ? 1 : 0;
+  } else if (!is_of_program(category) && is_of_collectives(lower(name))) {
     events.stray_category = events.strays++ == 0 ? category : events.stray_category;
   }
 }
@@ -186,9 +192,9 @@ Events events_of(const json& document) {
   const double base_us = number(member(document, "baseTimeNanoseconds"), 0) / 1000;
   Events events;
   for (const json& event : member(document, "traceEvents")) {
+    // A B begins an event, and has no duration. PyTorch itself writes no B.
     const std::string phase = text(member(event, "ph"));
-    if (phase == "X" ||
-        phase == "B") {  // PyTorch writes no B: it begins an event without a duration
+    if (phase == "X" || phase == "B") {
       add_event(event, base_us, events);
     }
   }
