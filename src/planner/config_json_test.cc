@@ -70,9 +70,10 @@ TEST(Config, ModelsKnownByNameAreTheirFiles) {
 }
 
 TEST(Config, TheWidthOfOldBloomsIsNEmbed) {
-  EXPECT_EQ(
-      read(R"({"model_type": "bloom", "n_embed": 1536, "n_layer": 2, "n_head": 16})").shape.hidden,
-      1536);
+  EXPECT_EQ(read(R"({"model_type": "bloom", "n_embed": 1536, "n_layer": 2, "n_head": 16,
+                      "vocab_size": 250880})")
+                .shape.hidden,
+            1536);
 }
 
 // The defaults equal those of transformers 5.24.

@@ -528,6 +528,23 @@ TEST(ReadFlightRecorder, SaysThatAListOfRanksIsCutOff) {
           "the list of ranks of group \"1\" is cut off: the group has the ranks that call it"});
 }
 
+TEST(ReadFlightRecorder, CountsOneElementWithoutDimensions) {
+  nlohmann::json dump = dump_of(0, "[0, 1]");
+  nlohmann::json& entry = dump["entries"][0];
+  const nlohmann::json scalar = nlohmann::json::array({nlohmann::json::array()});
+  entry["input_sizes"] = scalar;
+  EXPECT_DOUBLE_EQ(rank_of(dump).calls.at(0).bytes, 4);
+  entry["input_dtypes"] = nlohmann::json::array();
+  entry["output_sizes"] = scalar;
+  entry["output_dtypes"] = {"Half"};
+  EXPECT_DOUBLE_EQ(rank_of(dump).calls.at(0).bytes, 2);
+  entry["input_sizes"] = nlohmann::json::array();
+  entry["output_sizes"] = nlohmann::json::array();
+  EXPECT_DOUBLE_EQ(rank_of(dump).calls.at(0).bytes, 0);
+  entry["input_sizes"] = {{"x"}};
+  EXPECT_EQ(left_out(rank_of(dump)), "1 with an impossible size or time");
+}
+
 TEST(ReadFlightRecorder, AddsTensorsOfSeveralTypes) {
   nlohmann::json dump = dump_of(0, "[0, 1]");
   dump["entries"][0]["input_sizes"] = {{10}, {10}};

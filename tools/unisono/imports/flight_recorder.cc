@@ -122,19 +122,20 @@ double moment(const Entry& entry, Field field) {
   return ns > 0 ? ns : -1;
 }
 
-// Returns the total number of elements of tensors, as elements() of torch_values.h.
+// Returns the total number of elements of tensors, as elements() of torch_values.h; but a tensor
+// without dimensions has one element. Returns NaN if a dimension is not a number.
 double elements_of(const Entry& entry, std::size_t dims, int depth = 0) {
   constexpr int kDeepestDims = 16;
   if (entry[dims].kind != EntryItem::Kind::list || depth > kDeepestDims) {
-    return 0;
+    return depth == 0 ? 0 : std::nan("");
   }
-  bool is_tensor = dims + 1 < entry[dims].end;
+  bool is_tensor = dims + 1 < entry[dims].end || depth > 0;
   double product = 1;
   double sum = 0;
   for (std::size_t at = dims + 1; at < entry[dims].end; at = entry[at].end) {
     is_tensor = is_tensor && entry[at].kind == EntryItem::Kind::number;
     product *= std::isfinite(entry[at].number) ? entry[at].number : 0;
-    sum += elements_of(entry, at, depth + 1);
+    sum += entry[at].kind == EntryItem::Kind::number ? 0 : elements_of(entry, at, depth + 1);
   }
   return is_tensor ? product : sum;
 }
@@ -192,7 +193,7 @@ double bytes_of(const Entry& entry, Field sizes, Field types, const TorchType& f
        size = entry[size].end, type = entry[type].end) {
     const TorchType one = type_named_by_torch(entry[type].text);
     note_type(one, account);
-    bytes += elements_of(entry, size) * one.bytes;
+    bytes += elements_of(entry, size, 1) * one.bytes;
   }
   return size == entry[size_list].end && type == entry[type_list].end
              ? bytes
