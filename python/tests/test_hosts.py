@@ -108,8 +108,8 @@ def test_every_collective(hosts, asynchronous):
     assert run(hosts, every_collective, asynchronous) == [[]] * len(hosts)
 
 
-def test_a_store_that_is_nowhere(tmp_path):
-    """Every rank then publishes all addresses of its host."""
+def test_a_store_without_an_address(tmp_path):
+    """The store is a file. Each rank then publishes all addresses of its host."""
     assert run("abb", every_collective, False, place=str(tmp_path / "store")) == [[]] * 3
 
 

@@ -69,6 +69,13 @@ TEST(Config, ModelsKnownByNameAreTheirFiles) {
   }
 }
 
+TEST(Config, TheWidthOfOldBloomsIsNEmbed) {
+  EXPECT_EQ(read(R"({"model_type": "bloom", "n_embed": 1536, "n_layer": 2, "n_head": 16,
+                      "vocab_size": 250880})")
+                .shape.hidden,
+            1536);
+}
+
 // The defaults equal those of transformers 5.24.
 TEST(Config, EmbeddingsAreTiedByDefaultAsTransformersTiesThem) {
   const std::map<std::string, bool> tied = {

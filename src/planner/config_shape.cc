@@ -63,7 +63,7 @@ class ConfigReader {
   void read_sizes() {
     const std::string_view layers =
         keys_.one_of({"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
-    const std::string_view hidden = keys_.one_of({"hidden_size", "n_embd", "d_model"});
+    const std::string_view hidden = keys_.one_of({"hidden_size", "n_embd", "n_embed", "d_model"});
     const std::string_view heads = keys_.one_of({"num_attention_heads", "n_head", "n_heads"});
     const std::optional<JsonNode> listed = keys_.node().find("layers_block_type");
     const bool is_listed = !keys_.has(layers) && listed && listed->is(JsonValue::Kind::array);

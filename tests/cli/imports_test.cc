@@ -187,6 +187,29 @@ TEST(ReadKineto, LeavesOutEventsWithoutATime) {
   EXPECT_EQ(left_out(rank), "2 without a time or a duration");
 }
 
+TEST(ReadKineto, CountsEventsThatItCannotUse) {
+  nlohmann::json begun = kernel_of("0", 700);
+  begun["ph"] = "B";
+  begun.erase("dur");
+  const ImportedRank rank =
+      read_kineto(trace_of(0, {begun, event("Communication", "hcom_allReduce__123_0", 800, 40),
+                               event("user_annotation", "the first nccl call", 800, 40),
+                               event("python_function", "torch/cuda/nccl.py(12): f", 800, 40)}),
+                  "a");
+  EXPECT_EQ(left_out(rank),
+            "1 without a time or a duration; 1 named as a collective, in categories that are not "
+            "read: \"communication\"");
+}
+
+TEST(ReadKineto, SaysThatSizesAreMissing) {
+  nlohmann::json kernel = kernel_of("0", 700);
+  kernel["args"].erase("In msg nelems");
+  EXPECT_TRUE(read_kineto(trace_of(0, {kernel}), "a").account.assumed.empty());
+  kernel["args"].erase("Out msg nelems");
+  EXPECT_EQ(read_kineto(trace_of(0, {kernel}), "a").account.assumed,
+            std::vector<std::string>{"calls whose size the trace does not contain have 0 bytes"});
+}
+
 TEST(ReadKineto, LeavesOutImpossibleSizesAndTimes) {
   const auto sized = [](const nlohmann::json& count) {
     nlohmann::json kernel = kernel_of("0", 700);
@@ -246,6 +269,42 @@ TEST(ReadKineto, NamesBackendsThatItDoesNotKnow) {
   EXPECT_EQ(rank.calls.size(), 2U);
   ASSERT_EQ(rank.account.assumed.size(), 1U);
   EXPECT_NE(rank.account.assumed[0].find("\"hpc\" is a CPU backend"), std::string::npos);
+}
+
+// Before PyTorch 1.12.
+TEST(ReadKineto, ReadsAnnotationsThatAreOperators) {
+  nlohmann::json timeless = event("cpu_op", "gloo:broadcast", 200, 40);
+  timeless.erase("dur");
+  const ImportedRank rank = read_kineto(
+      trace_of(0, {event("cpu_op", "gloo:all_gather", 300, 40),
+                   event("Operator", "gloo:all_reduce", 400, 40), timeless,
+                   event("cpu_op", "gloo:what", 500, 40), event("cpu_op", "aten::mm", 0, 1)}),
+      "a");
+  ASSERT_EQ(rank.calls.size(), 2U);
+  EXPECT_EQ(rank.calls[1].collective, "all_reduce");
+  EXPECT_EQ(left_out(rank),
+            "1 without a time or a duration; 1 of \"what\", which is not a collective of unisono");
+}
+
+// PyTorch writes only the first members of a large group.
+TEST(ReadKineto, SaysThatAListOfMembersIsCutOff) {
+  nlohmann::json kernel = kernel_of("1", 700);
+  kernel["args"]["Group size"] = 40;
+  for (const char* list : {"[0, 1, ...]", "[0, 1"}) {
+    kernel["args"]["Process Group Ranks"] = list;
+    const ImportedRank rank = read_kineto(trace_of(0, {kernel}, 64), "a");
+    EXPECT_EQ(left_out(rank), "1 of groups whose list of members is cut off") << list;
+  }
+  kernel["args"].erase("Process Group Ranks");
+  nlohmann::json document = trace_of(0, {kernel}, 64);
+  const auto with_list = [&document](const nlohmann::json& list) {
+    document["distributedInfo"]["pg_config"] = nlohmann::json::array(
+        {{{"pg_name", "1"}, {"pg_desc", "mesh_tp"}, {"pg_size", 40}, {"ranks", list}}});
+    return left_out(read_kineto(document, "a"));
+  };
+  EXPECT_EQ(with_list({0, 1}), "1 of groups whose list of members is cut off");
+  EXPECT_EQ(with_list(nlohmann::json::array()),
+            "1 of groups whose members the trace does not list");
 }
 
 TEST(ReadKineto, SaysThatKernelsAreMissing) {
@@ -391,6 +450,12 @@ TEST(ReadFlightRecorder, LeavesOutImpossibleSizes) {
   }
 }
 
+TEST(ReadFlightRecorder, LeavesOutCallsWithoutATime) {
+  nlohmann::json dump = dump_of(0, "[0, 1]");
+  dump["entries"][0]["time_created_ns"] = "1000";
+  EXPECT_EQ(left_out(rank_of(dump)), "1 without a time");
+}
+
 TEST(ReadFlightRecorder, NamesStatesThatAreNotKnown) {
   nlohmann::json dump = dump_of(0, "[0, 1]");
   dump["entries"][0]["state"] = "paused";
@@ -498,6 +563,62 @@ TEST(ReadFlightRecorder, LeavesTracesOfTheProfilerToTheirReader) {
   EXPECT_FALSE(read_flight_recorder({.path = "a", .text = dump.dump()}));
   EXPECT_FALSE(read_flight_recorder({.path = "a", .text = "[1]"}));
   EXPECT_FALSE(read_flight_recorder({.path = "a", .text = "{\"entries\": [{}"}));
+}
+
+TEST(ReadFlightRecorder, NamesVersionsThatAreNotKnown) {
+  nlohmann::json dump = dump_of(0, "[0, 1]");
+  for (const char* known : {"1.5", "2.0", "2.10"}) {
+    dump["version"] = known;
+    EXPECT_TRUE(rank_of(dump).account.assumed.empty()) << known;
+  }
+  for (const nlohmann::json& unknown : {nlohmann::json("3.0"), nlohmann::json(7.5)}) {
+    dump["version"] = unknown;
+    const ImportedRank rank = rank_of(dump);
+    EXPECT_EQ(rank.calls.size(), 1U);
+    ASSERT_EQ(rank.account.assumed.size(), 1U);
+    EXPECT_NE(rank.account.assumed[0].find("is not known: it is read as version 2"),
+              std::string::npos);
+  }
+}
+
+TEST(ReadFlightRecorder, NamesUnknownTypesOfEveryTensor) {
+  const std::string assumed = "elements of \"Float128\" take 1 byte: the type is not known";
+  nlohmann::json dump = dump_of(0, "[0, 1]");
+  nlohmann::json& entry = dump["entries"][0];
+  entry["output_sizes"] = {{10}};
+  entry["output_dtypes"] = {"Float"};
+  entry["input_dtypes"] = {"Float128"};
+  EXPECT_EQ(rank_of(dump).account.assumed, std::vector{assumed});
+  EXPECT_EQ(rank_of(dump).calls.at(0).dtype, "");
+  entry["input_sizes"] = {{10}, {10}};
+  entry["input_dtypes"] = {"Float", "Float128"};
+  EXPECT_EQ(rank_of(dump).account.assumed, std::vector{assumed});
+  EXPECT_DOUBLE_EQ(rank_of(dump).calls.at(0).bytes, 50);
+}
+
+TEST(ReadFlightRecorder, SaysThatAListOfRanksIsCutOff) {
+  const ImportedRank rank = rank_of(dump_of(0, "[0, 1, "));
+  EXPECT_EQ(
+      rank.account.assumed,
+      std::vector<std::string>{
+          "the list of ranks of group \"1\" is cut off: the group has the ranks that call it"});
+}
+
+TEST(ReadFlightRecorder, CountsOneElementWithoutDimensions) {
+  nlohmann::json dump = dump_of(0, "[0, 1]");
+  nlohmann::json& entry = dump["entries"][0];
+  const nlohmann::json scalar = nlohmann::json::array({nlohmann::json::array()});
+  entry["input_sizes"] = scalar;
+  EXPECT_DOUBLE_EQ(rank_of(dump).calls.at(0).bytes, 4);
+  entry["input_dtypes"] = nlohmann::json::array();
+  entry["output_sizes"] = scalar;
+  entry["output_dtypes"] = {"Half"};
+  EXPECT_DOUBLE_EQ(rank_of(dump).calls.at(0).bytes, 2);
+  entry["input_sizes"] = nlohmann::json::array();
+  entry["output_sizes"] = nlohmann::json::array();
+  EXPECT_DOUBLE_EQ(rank_of(dump).calls.at(0).bytes, 0);
+  entry["input_sizes"] = {{"x"}};
+  EXPECT_EQ(left_out(rank_of(dump)), "1 with an impossible size or time");
 }
 
 TEST(ReadFlightRecorder, AddsTensorsOfSeveralTypes) {

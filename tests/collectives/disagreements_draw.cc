@@ -62,8 +62,11 @@ Value draw_other(Draw& draw, Value before, int values, const Fits& fits) {
 }
 
 void change_collective(Draw& draw, Case& one) {
+  // Scans do not support avg.
   one.collective =
-      draw_other(draw, one.collective, kCollectiveCount, [](Collective) { return true; });
+      draw_other(draw, one.collective, kCollectiveCount, [&one](Collective collective) {
+        return !has_op(collective) || defined(collective, one.dtype, one.op);
+      });
   one.op = has_op(one.collective) ? one.op : ReduceOp::sum;
   one.root = has_root(one.collective) ? one.root : 0;
   one.algorithm = "";

@@ -555,6 +555,20 @@ TEST(BenchmarkLog, ReadsTheNameThatOsuGivesToAllToAll) {
   EXPECT_DOUBLE_EQ(log.value->table.rows[0].point.bytes, 4096);
 }
 
+TEST(BenchmarkLog, CountsNoRanksByInfiniteBandwidths) {
+  const auto log = parse(log_of(kReduce,
+                                "     1048576        262144     float     sum      -1    44.20   "
+                                "23.72   23.72      0    41.90 "
+                                "  25.03   25.03      0\n"
+                                "     2097152        524288     float     sum      -1     0.00     "
+                                "inf     inf      0     0.00 "
+                                "    inf     inf      0\n"));
+  ASSERT_TRUE(log) << log.message;
+  EXPECT_EQ(log.value->table.rows.size(), 1U);
+  ASSERT_EQ(log.value->account.left_out.size(), 1U);
+  EXPECT_EQ(log.value->account.left_out[0].why, "without a time");
+}
+
 TEST(BenchmarkLog, SaysThatDataTypesAndOperationsAreMixed) {
   const auto assumed = [](const std::string& text) {
     const auto log = parse(text, {.ranks = 2});
@@ -572,6 +586,13 @@ TEST(BenchmarkLog, SaysThatDataTypesAndOperationsAreMixed) {
   EXPECT_EQ(assumed(log_of("# Collective test starting: broadcast_perf\n",
                            row("float    none") + row(" int8    none") + row("uint8    none"))),
             "broadcast of float, int8 and uint8 takes the same time");
+  std::string root_0 = row("float    none");
+  std::string root_1 = root_0;
+  root_0.replace(root_0.find("-1"), 2, " 0");
+  root_1.replace(root_1.find("-1"), 2, " 1");
+  EXPECT_EQ(assumed(log_of("# Collective test starting: broadcast_perf\n", root_0 + root_0)), "");
+  EXPECT_EQ(assumed(log_of("# Collective test starting: broadcast_perf\n", root_0 + root_1)),
+            "broadcast of float root 0 and float root 1 takes the same time");
   const std::string osu =
       "# OSU MPI Allreduce Latency Test v7.5\n# Datatype: MPI_FLOAT.\n# Size  Avg Latency(us)\n"
       "1024 4.21\n";

@@ -45,6 +45,7 @@ struct Columns {
   std::size_t count = 0;  // without timestamp columns; 0: no heading yet
   std::size_t type = kNoPlace;
   std::size_t redop = kNoPlace;
+  std::size_t root = kNoPlace;
   Half out_of_place = {};
   Half in_place = {};
   bool is_cpu_time = false;      // with -C 1
@@ -94,6 +95,7 @@ Columns columns_of(std::string_view line, bool is_in_place_first) {
   return {.count = words.size(),
           .type = place_of("type"),
           .redop = place_of("redop"),
+          .root = place_of("root"),
           .out_of_place = halves[0],
           .in_place = halves[1],
           .is_cpu_time = has("cputime"),
@@ -114,6 +116,11 @@ std::size_t widest_gap(std::string_view line) {
 // A count of 0 or "N/A" means right results; a word that is not a number means wrong results.
 bool is_wrong(std::string_view word) {
   return word != "N/A" && !(number_of(word).value_or(NAN) < 1);
+}
+
+std::string root_text(std::optional<double> root) {
+  return root.value_or(-1) >= 0 && *root < 1e6 ? " root " + std::to_string(static_cast<int>(*root))
+                                               : std::string();
 }
 
 class NcclTests : public LogFormat {
@@ -312,7 +319,8 @@ class NcclTests : public LogFormat {
     add(std::move(row));
   }
 
-  // Returns the data type and the operation; "none" or blank means that there is no operation.
+  // Returns the data type, the operation and the root. "none" or blank means that there is no
+  // operation, and -1 that there is no root.
   std::string kind_in(const std::vector<std::string_view>& words) const {
     std::string kind;
     for (const std::size_t column : {columns_.type, columns_.redop}) {
@@ -320,7 +328,8 @@ class NcclTests : public LogFormat {
         kind += (kind.empty() ? "" : " ") + std::string(words[column]);
       }
     }
-    return kind;
+    const bool has_root = columns_.root < columns_.count && words.size() >= columns_.count;
+    return kind + (has_root ? root_text(number_of(words[columns_.root])) : "");
   }
 
   // Some versions leave the operation or the root blank, so the halves are taken from the end.
@@ -412,7 +421,8 @@ bool times_the_cpu(const JsonNode& result) {
 std::string kind_in(const JsonNode& result) {
   std::string kind = text_in(result, "type");
   const std::string operation = text_in(result, "redop");
-  return operation.empty() || operation == "none" ? kind : kind + " " + operation;
+  return kind + (operation.empty() || operation == "none" ? "" : " " + operation) +
+         root_text(number_in(result, "root"));
 }
 
 // Returns the heading of the whole run: the program's test, ranks and devices.

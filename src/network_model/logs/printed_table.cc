@@ -56,7 +56,8 @@ int ranks_of_factor(Collective collective, double factor, bool is_of_part) {
 }
 
 bool has_bandwidths(const PrintedTime& time) {
-  return time.algbw && time.busbw && *time.algbw > 0;
+  return time.algbw && time.busbw && *time.algbw > 0 && std::isfinite(*time.algbw) &&
+         std::isfinite(*time.busbw);
 }
 
 // Determines the number of ranks from the bandwidths of one table.

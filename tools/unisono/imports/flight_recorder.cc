@@ -123,28 +123,33 @@ double moment(const Entry& entry, Field field) {
   return ns > 0 ? ns : -1;
 }
 
-// Returns the total number of elements of tensors, as elements() of torch_values.h.
+// Returns the total number of elements of tensors, as elements() of torch_values.h; but a tensor
+// without dimensions has one element. Returns NaN if a dimension is not a number.
 double elements_of(const Entry& entry, std::size_t dims, int depth = 0) {
   constexpr int kDeepestDims = 16;
   if (entry[dims].kind != EntryItem::Kind::list || depth > kDeepestDims) {
-    return 0;
+    return depth == 0 ? 0 : std::nan("");
   }
-  bool is_tensor = dims + 1 < entry[dims].end;
+  bool is_tensor = dims + 1 < entry[dims].end || depth > 0;
   double product = 1;
   double sum = 0;
   for (std::size_t at = dims + 1; at < entry[dims].end; at = entry[at].end) {
     is_tensor = is_tensor && entry[at].kind == EntryItem::Kind::number;
     product *= std::isfinite(entry[at].number) ? entry[at].number : 0;
-    sum += elements_of(entry, at, depth + 1);
+    sum += entry[at].kind == EntryItem::Kind::number ? 0 : elements_of(entry, at, depth + 1);
   }
   return is_tensor ? product : sum;
+}
+
+bool has_items(const Entry& entry, Field field) {
+  const std::size_t list = entry.at(field);
+  return entry[list].kind == EntryItem::Kind::list && list + 1 < entry[list].end;
 }
 
 // Returns the type of the first tensor of a list.
 TorchType first_type_of(const Entry& entry, Field types) {
   const std::size_t list = entry.at(types);
-  const bool is_any = entry[list].kind == EntryItem::Kind::list && list + 1 < entry[list].end;
-  return type_named_by_torch(is_any ? entry[list + 1].text : std::string_view());
+  return type_named_by_torch(has_items(entry, types) ? entry[list + 1].text : std::string_view());
 }
 
 // A send or a receive between two places in the list of a group's members.
@@ -174,7 +179,8 @@ std::optional<Message> message_of(std::string_view name) {
 }
 
 // A coalesced call may have tensors of several types.
-double bytes_of(const Entry& entry, Field sizes, Field types, const TorchType& first) {
+double bytes_of(const Entry& entry, Field sizes, Field types, const TorchType& first,
+                Account& account) {
   const std::size_t size_list = entry.at(sizes);
   const std::size_t type_list = entry.at(types);
   if (entry[size_list].kind != EntryItem::Kind::list ||
@@ -186,7 +192,9 @@ double bytes_of(const Entry& entry, Field sizes, Field types, const TorchType& f
   std::size_t size = size_list + 1;
   for (; size < entry[size_list].end && type < entry[type_list].end;
        size = entry[size].end, type = entry[type].end) {
-    bytes += elements_of(entry, size) * type_named_by_torch(entry[type].text).bytes;
+    const TorchType one = type_named_by_torch(entry[type].text);
+    note_type(one, account);
+    bytes += elements_of(entry, size, 1) * one.bytes;
   }
   return size == entry[size_list].end && type == entry[type_list].end
              ? bytes
@@ -212,18 +220,26 @@ class CallReader {
       return;
     }
     const std::string collective = known_collective(name, rank_);
-    if (!collective.empty()) {
+    if (!collective.empty() && entry[kCreated].kind != EntryItem::Kind::number) {
+      rank_.account.leave_out(1, "without a time");
+    } else if (!collective.empty()) {
       rank_.calls.push_back(call_of(entry, group, collective, is_kernel));
     }
   }
 
   // The groups may come behind the entries.
-  ImportedRank finish(const json& rank, const json& groups) {
+  ImportedRank finish(const json& rank, const json& version, const json& groups) {
     rank_.rank = rank_said(rank, rank_.path);
+    note_version(version);
     for (const auto& [id, group] : groups.items()) {
       const std::string about = text(member(group, "desc"));
       const std::string name = about == kWorld ? "world" : id;
-      rank_.groups[name] = ranks_in(member(group, "ranks"));
+      const std::optional<std::vector<int>> members = ranks_in(member(group, "ranks"));
+      rank_.groups[name] = members.value_or(std::vector<int>());
+      if (!members) {
+        rank_.account.assume("the list of ranks of group " + in_quotes(name) +
+                             " is cut off: the group has the ranks that call it");
+      }
       if (about != kWorld && about != "undefined" && !about.empty()) {
         rank_.axes[name] = about;
       }
@@ -235,6 +251,16 @@ class CallReader {
   }
 
  private:
+  // Dumps before PyTorch 2.3 contain no version. A new member does not change the first number.
+  void note_version(const json& version) {
+    const std::string said =
+        version.is_string() || version.is_null() ? text(version) : version.dump();
+    if (!said.empty() && !said.starts_with("1.") && !said.starts_with("2.")) {
+      rank_.account.assume("version " + in_quotes(said) +
+                           " of the flight recorder is not known: it is read as version 2");
+    }
+  }
+
   static std::string group_of(const Entry& entry) {
     const std::vector<std::size_t> names = entry[kProcessGroup].kind == EntryItem::Kind::list
                                                ? entry.items(entry.at(kProcessGroup))
@@ -274,11 +300,11 @@ class CallReader {
 
   ImportedCall call_of(const Entry& entry, const std::string& group, const std::string& collective,
                        bool is_kernel) {
-    const TorchType of_input = first_type_of(entry, kInputTypes);
-    const TorchType type = of_input.name.empty() ? first_type_of(entry, kOutputTypes) : of_input;
+    const TorchType type =
+        first_type_of(entry, has_items(entry, kInputTypes) ? kInputTypes : kOutputTypes);
     note_type(type, rank_.account);
-    const double sent = bytes_of(entry, kInputSizes, kInputTypes, type);
-    const double received = bytes_of(entry, kOutputSizes, kOutputTypes, type);
+    const double sent = bytes_of(entry, kInputSizes, kInputTypes, type, rank_.account);
+    const double received = bytes_of(entry, kOutputSizes, kOutputTypes, type, rank_.account);
     const double created = entry.number(kCreated, 0);
     const double started = moment(entry, kStarted);
     double completed = moment(entry, kCompleted);
@@ -329,7 +355,7 @@ class DumpReader final : public ValueSink {
   std::optional<ImportedRank> finish() {
     // A rank that has called nothing has no entries.
     return !is_trace_ && (has_entries_ || groups_.is_object())
-               ? std::optional(calls_.finish(rank_, groups_))
+               ? std::optional(calls_.finish(rank_, version_, groups_))
                : std::nullopt;
   }
 
@@ -399,7 +425,7 @@ class DumpReader final : public ValueSink {
   bool counts() const {
     switch (depth_) {
       case kOfDocument:
-        return key_ == "rank" || key_ == "pg_config";
+        return key_ == "rank" || key_ == "version" || key_ == "pg_config";
       case kOfEntry:
         return field_ < kFrames;
       case kOfFrame:
@@ -496,7 +522,7 @@ class DumpReader final : public ValueSink {
     }
   }
 
-  json& place() { return key_ == "rank" ? rank_ : groups_; }
+  json& place() { return key_ == "rank" ? rank_ : key_ == "version" ? version_ : groups_; }
 
   std::size_t add_item(const EntryItem& item) {
     if (open_.empty()) {
@@ -522,6 +548,7 @@ class DumpReader final : public ValueSink {
   std::string path_;
   CallReader calls_;
   json rank_ = {};
+  json version_ = {};
   json groups_ = {};
   bool is_trace_ = false;
   bool has_entries_ = false;

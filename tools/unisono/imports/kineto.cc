@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -109,10 +110,12 @@ struct Events {
   std::vector<Event> on_cpu = {};     // annotations of a CPU backend
   std::vector<Launch> launches = {};  // sorted
   std::int64_t computing = 0;
-  std::int64_t others = 0;      // kernels of other libraries that communicate
-  std::string other_name = {};  // of the first of them
-  std::int64_t timeless = 0;    // kernels and annotations without a time or a duration
-  std::int64_t parameters = 0;  // parameters of calls, on the CPU (record_param_comms)
+  std::int64_t others = 0;          // kernels of other libraries that communicate
+  std::string other_name = {};      // of the first of them
+  std::int64_t strays = 0;          // events of other categories that are named as NCCL's kernels
+  std::string stray_category = {};  // of the first of them
+  std::int64_t timeless = 0;        // kernels and annotations without a time or a duration
+  std::int64_t parameters = 0;      // parameters of calls, on the CPU (record_param_comms)
 };
 
 bool is_cpu_backend(std::string_view name) {
@@ -133,10 +136,22 @@ std::pair<std::string, std::string> backend_and_name(const std::string& name) {
                   : std::pair<std::string, std::string>();
 }
 
+// Returns true if programs choose the names in that category.
+bool is_of_program(std::string_view category) {
+  return category.ends_with("user_annotation") || category == "operator" ||
+         category == "python_function";
+}
+
 void add_event(const json& event, double base_us, Events& events) {
   const std::string category = lower(text(member(event, "cat")));
+  const std::string name = text(member(event, "name"));
+  const bool is_kernel = category == "kernel";
+  const bool is_launch = category.ends_with("_runtime") || category.ends_with("_driver");
+  // Before PyTorch 1.12 the category of annotations was that of operators.
+  auto [backend, call] =
+      is_kernel || is_launch ? std::pair<std::string, std::string>() : backend_and_name(name);
   const bool is_timed = member(event, "ts").is_number() && member(event, "dur").is_number();
-  if (!is_timed && (category == "kernel" || category.ends_with("user_annotation"))) {
+  if (!is_timed && (is_kernel || !call.empty())) {
     ++events.timeless;
     return;
   }
@@ -144,9 +159,9 @@ void add_event(const json& event, double base_us, Events& events) {
   Event made{.arguments = &member(event, "args"),
              .span = {.start = start, .end = start + number(member(event, "dur"), 0)},
              .thread = {member(event, "pid").dump(), member(event, "tid").dump()}};
-  if (category == "kernel") {
+  if (is_kernel) {
     const json& said = member(*made.arguments, "Collective name");
-    made.name = said.is_string() ? text(said) : text(member(event, "name"));
+    made.name = said.is_string() ? text(said) : name;
     if (said.is_string()) {
       events.described.push_back(std::move(made));
     } else if (is_of_collectives(lower(made.name))) {
@@ -156,19 +171,20 @@ void add_event(const json& event, double base_us, Events& events) {
     } else {
       ++events.computing;
     }
-  } else if (category.ends_with("_runtime") || category.ends_with("_driver")) {
+  } else if (is_launch) {
     events.launches.push_back(
         {.thread = made.thread, .at = start, .correlation = id_in(*made.arguments, "correlation")});
-  } else if (category == "user_annotation" || category == "gpu_user_annotation") {
-    std::tie(made.backend, made.name) = backend_and_name(text(member(event, "name")));
-    if (!made.name.empty()) {
-      (category.starts_with("gpu")       ? events.on_device
-       : is_device_backend(made.backend) ? events.launched
-                                         : events.on_cpu)
-          .push_back(std::move(made));
-    }
-  } else if (category == "cpu_op" && text(member(event, "name")) == "record_param_comms") {
-    ++events.parameters;
+  } else if (!call.empty()) {
+    made.backend = std::move(backend);
+    made.name = std::move(call);
+    (category == "gpu_user_annotation" ? events.on_device
+     : is_device_backend(made.backend) ? events.launched
+                                       : events.on_cpu)
+        .push_back(std::move(made));
+  } else if (category == "cpu_op") {
+    events.parameters += name == "record_param_comms" ? 1 : 0;
+  } else if (!is_of_program(category) && is_of_collectives(lower(name))) {
+    events.stray_category = events.strays++ == 0 ? category : events.stray_category;
   }
 }
 
@@ -176,7 +192,9 @@ Events events_of(const json& document) {
   const double base_us = number(member(document, "baseTimeNanoseconds"), 0) / 1000;
   Events events;
   for (const json& event : member(document, "traceEvents")) {
-    if (text(member(event, "ph")) == "X") {
+    // A B begins an event, and has no duration. PyTorch itself writes no B.
+    const std::string phase = text(member(event, "ph"));
+    if (phase == "X" || phase == "B") {
       add_event(event, base_us, events);
     }
   }
@@ -311,6 +329,9 @@ class Reader {
                     "know: {}",
                     in_quotes(events.other_name)));
     rank_.account.leave_out(events.timeless, "without a time or a duration");
+    rank_.account.leave_out(
+        events.strays, fmt::format("named as a collective, in categories that are not read: {}",
+                                   in_quotes(events.stray_category)));
     std::map<std::int64_t, double> launched_at;
     for (const Launch& launch : events.launches) {
       launched_at.emplace(launch.correlation, launch.at);
@@ -361,7 +382,14 @@ class Reader {
         groups, [](const json& group) { return text(member(group, "pg_desc")) == "default_pg"; });
     for (const json& group : groups) {
       std::string name = text(member(group, "pg_name"));
-      std::vector<int> ranks = ranks_in(member(group, "ranks"));
+      const std::optional<std::vector<int>> list = ranks_in(member(group, "ranks"));
+      std::vector<int> ranks = list.value_or(std::vector<int>());
+      const auto listed = static_cast<double>(ranks.size());
+      // An empty list means all ranks.
+      if (!list || (listed > 0 && number(member(group, "pg_size"), listed) > listed)) {
+        cut_groups_.insert(name);
+        ranks.clear();
+      }
       // If no group is marked as the default group, it is the first group with all ranks.
       const bool is_all = !ranks.empty() && static_cast<int>(ranks.size()) == size;
       const bool is_world = text(member(group, "pg_desc")) == "default_pg" ||
@@ -391,11 +419,15 @@ class Reader {
     if (rank_.groups.contains(name)) {
       return name;
     }
-    std::vector<int> ranks = ranks_in(member(arguments, "Process Group Ranks"));
-    const double size = number(member(arguments, "Group size"), static_cast<double>(ranks.size()));
-    if (!ranks.empty() && static_cast<double>(ranks.size()) == size) {
-      rank_.groups[name] = std::move(ranks);
+    std::optional<std::vector<int>> ranks = ranks_in(member(arguments, "Process Group Ranks"));
+    const std::size_t listed = ranks ? ranks->size() : 0;
+    const double size = number(member(arguments, "Group size"), static_cast<double>(listed));
+    if (listed > 0 && static_cast<double>(listed) == size) {
+      rank_.groups[name] = *std::move(ranks);
       return name;
+    }
+    if (!ranks || (listed > 0 && static_cast<double>(listed) < size)) {
+      cut_groups_.insert(name);
     }
     const bool is_all = size > 0 && size == static_cast<double>(rank_.groups["world"].size());
     return is_all && rank_.groups.size() == 1 ? "world" : "";
@@ -410,7 +442,10 @@ class Reader {
     }
     const std::string group = group_of(*event.arguments);
     if (group.empty()) {
-      rank_.account.leave_out(1, "of groups whose members the trace does not list");
+      const std::string name = text(member(*event.arguments, "Process Group Name"));
+      rank_.account.leave_out(1, cut_groups_.contains(name)
+                                     ? "of groups whose list of members is cut off"
+                                     : "of groups whose members the trace does not list");
       return nullptr;
     }
     const auto size = static_cast<double>(rank_.groups[group].size());
@@ -437,7 +472,11 @@ class Reader {
       return;
     }
     const json& arguments = *event.arguments;
-    const double in = number(member(arguments, "In msg nelems"), 0);
+    const json& sent = member(arguments, "In msg nelems");
+    if (!sent.is_number() && !member(arguments, "Out msg nelems").is_number()) {
+      rank_.account.assume("calls whose size the trace does not contain have 0 bytes");
+    }
+    const double in = number(sent, 0);
     set_size(*call, type_named_by_torch(text(member(arguments, "dtype"))),
              in < 0 ? in : std::max(in, number(member(arguments, "Out msg nelems"), 0)));
     call->sequence = sequence_of(member(arguments, "Seq"));
@@ -501,6 +540,7 @@ class Reader {
 
   ImportedRank rank_;
   std::string world_name_;
+  std::set<std::string> cut_groups_;  // whose list of members lacks some
 };
 
 }  // namespace

@@ -71,18 +71,24 @@ std::string text(const json& value) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-std::vector<int> ranks_in(const json& value) {
-  static const json kNothing = json::array();
+std::optional<std::vector<int>> ranks_in(const json& value) {
   const std::string listed = text(value);
+  if (value.is_null() || (value.is_string() && listed.empty())) {
+    return std::vector<int>();
+  }
   const bool is_flat = json_excess(listed, {.depth = 1}).message.empty();
   const json read = is_flat ? json::parse(listed, nullptr, false) : json();
   const json& list = value.is_string() ? read : value;
+  if (!list.is_array()) {
+    return std::nullopt;
+  }
   std::vector<int> ranks;
-  for (const json& rank : list.is_array() ? list : kNothing) {
+  for (const json& rank : list) {
     const double given = number(rank, -1);
-    if (given >= 0 && given < kMostRanksOfTorch) {
-      ranks.push_back(static_cast<int>(given));
+    if (given < 0 || given >= kMostRanksOfTorch) {
+      return std::nullopt;
     }
+    ranks.push_back(static_cast<int>(given));
   }
   return ranks;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ inline constexpr double kMostCallBytes = 1e15;
 const nlohmann::json& member(const nlohmann::json& object, const char* key);
 double number(const nlohmann::json& value, double fallback);
 std::string text(const nlohmann::json& value);
-// [0, 1], or "[0, 1]"; empty if the list is cut off.
-std::vector<int> ranks_in(const nlohmann::json& value);
+// Reads [0, 1] or "[0, 1]"; empty if there is no list, nothing if it is cut off as in "[0, 1,
+// ...]".
+std::optional<std::vector<int>> ranks_in(const nlohmann::json& value);
 // Returns the total number of elements of tensors, from nested lists of their dimensions: [[4, 2],
 // [3]] has 11.
 double elements(const nlohmann::json& dims);
