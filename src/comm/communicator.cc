@@ -99,17 +99,6 @@ void detail::expect_parts(const Call& call, std::size_t in, std::size_t out, int
   check("out", out, traits.output, total(call.recv_counts));
 }
 
-void detail::RequestDriver::drop(RequestState& request) noexcept {
-  try {
-    wait(request, -1);
-  } catch (const std::exception& error) {
-    if (std::uncaught_exceptions() == 0) {
-      std::fprintf(stderr, "unisono: a request was destroyed without wait(), and it failed: %s\n",
-                   error.what());
-    }
-  }
-}
-
 Request::Request() = default;
 Request::Request(std::shared_ptr<detail::RequestState> state) : state_(std::move(state)) {}
 Request::Request(Request&&) noexcept = default;
@@ -127,6 +116,9 @@ void Request::wait(int timeout_ms) {
     throw Error(ErrorCode::usage, "this request is empty\nit was moved from, or never started");
   }
   state_->driver->wait(*state_, timeout_ms);
+  if (state_ == detail::finished_send(false)) {
+    state_ = detail::finished_send(true);
+  }
 }
 bool Request::test() {
   return state_ == nullptr || state_->driver->test(*state_);
