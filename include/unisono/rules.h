@@ -48,10 +48,10 @@
  *
  * Messages: messages with the same tag from one rank to another arrive in the order in which they
  * were sent. A blocking send may return before the receive begins if the message fits into the
- * lane's buffers: 256 KiB within a host, about 2 MiB between hosts. A longer message waits until
- * the receiver takes messages from this rank; a message to this rank itself never waits. A message
- * may be shorter than the receive's buffer, and the receive returns the length of the message. A
- * message that is longer than the buffer is a mismatch.
+ * lane's buffers: 256 KiB within a host, about 2 MiB between hosts. A longer message, and one of
+ * send_recv() from 64 KiB on, waits until the receiver takes messages from this rank; a message to
+ * this rank itself never waits. A message may be shorter than the receive's buffer, and the receive
+ * returns the length of the message. A message that is longer than the buffer is a mismatch.
  *
  * Threads: one thread at a time may use a communicator, its plans and its requests. It is a usage
  * error to start an operation while another thread is in a blocking operation; other violations may

@@ -124,12 +124,13 @@ class CallQueue final : public detail::RequestDriver, private Driven {
   std::atomic<bool> collecting_ = false;    // a blocking collective runs alone
   std::atomic<bool> transferring_ = false;  // a blocking send or recv runs alone
   std::atomic<int> waiters_ = 0;
-  std::atomic<int> callers_ = 0;                         // threads that want to post
-  Finished finished_;                                    // callbacks to run once the lock is free
-  // Whether something has progressed since progressed_at_, at which the progress thread last looked.
+  std::atomic<int> callers_ = 0;  // threads that want to post
+  Finished finished_;             // callbacks to run once the lock is free
+  // Whether something has progressed since progressed_at_, at which the progress thread last
+  // looked.
   std::atomic<bool> has_progressed_ = false;
   std::chrono::steady_clock::time_point progressed_at_;
-  bool listed_ = false;                                  // the progress thread lists this group
+  bool listed_ = false;  // the progress thread lists this group
 };
 
 }  // namespace unisono::comm

@@ -227,6 +227,7 @@ std::size_t Communicator::send_recv(const void* send_data, std::size_t send_byte
                                     int timeout_ms) {
   comm::PendingTransfer both[] = {transfer_of(true, send_data, send_bytes, to, tag),
                                   transfer_of(false, recv_data, recv_bytes, from, tag)};
+  both[0].may_wait = true;
   core_of(core_).transfer(both, timeout_ms);
   return both[1].bytes;
 }
@@ -241,6 +242,7 @@ void detail::ExactReceives::send_recv(Communicator& group, const void* send_data
                                       std::size_t recv_bytes, int from, int tag, int timeout_ms) {
   comm::PendingTransfer both[] = {transfer_of(true, send_data, send_bytes, to, tag),
                                   transfer_of(false, recv_data, recv_bytes, from, tag)};
+  both[0].may_wait = true;
   both[1].exact = true;
   unisono::core_of(group.core_).transfer(both, timeout_ms);
 }

@@ -266,11 +266,10 @@ void Core::check_transfer(const comm::PendingTransfer& transfer) const {
 void Core::refuse_transfer(const comm::PendingTransfer& transfer, bool has_peer) const {
   const std::string verb = transfer.send ? "send" : "recv";
   const std::string call = verb + " on " + group_->name(rank());
-  const ErrorContext place{.rank = group_->world().rank(),
-                           .peer = has_peer && transfer.peer != kAnySource
-                                       ? group_->world_rank(transfer.peer)
-                                       : -1,
-                           .collective = verb};
+  const ErrorContext place{
+      .rank = group_->world().rank(),
+      .peer = has_peer && transfer.peer != kAnySource ? group_->world_rank(transfer.peer) : -1,
+      .collective = verb};
   if (!has_peer) {
     throw Error(ErrorCode::usage,
                 call + ": " + std::to_string(transfer.peer) + " is not a rank\nranks are 0 to " +

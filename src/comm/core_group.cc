@@ -97,7 +97,8 @@ void Core::run_together(const std::function<void()>& body) {
   std::vector<std::shared_ptr<RequestState>> started;
   for (std::size_t i = 0; i < requests.size();) {
     std::size_t end = i + 1;
-    while (end < requests.size() && fuses_with(requests[i]->collective.get(), requests[end]->collective.get())) {
+    while (end < requests.size() &&
+           fuses_with(requests[i]->collective.get(), requests[end]->collective.get())) {
       ++end;
     }
     if (end - i == 1) {

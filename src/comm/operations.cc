@@ -281,7 +281,8 @@ bool Operations::send_now(PendingTransfer& transfer) {
   }
   transfer_accounts_.begin(kSendKind, transfer.bytes, false);
   if (all.writer.on()) {
-    transfer.recorded = all.writer.begin_transfer(true, transfer.peer, transfer.tag, transfer.bytes);
+    transfer.recorded =
+        all.writer.begin_transfer(true, transfer.peer, transfer.tag, transfer.bytes);
     end(transfer);
   }
   return true;

@@ -153,6 +153,7 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
       }
       result = Progress::advanced;
     }
+    const bool may_offer = transfer.may_wait || transfer.bytes > transport_.limits().lane_bytes;
     for (const std::size_t begun = transfer.done; transfer.done < transfer.bytes;) {
       if (transfer.done - begun >= kPollBytes) {
         return Progress::advanced;
@@ -161,7 +162,8 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
                                                         {.message = transfer.data,
                                                          .bytes = transfer.bytes,
                                                          .done = transfer.done,
-                                                         .ready = transfer.bytes},
+                                                         .ready = transfer.bytes,
+                                                         .may_offer = may_offer},
                                                         [this](std::size_t) { return signature_; });
       if (sent.bytes == 0) {
         return result;

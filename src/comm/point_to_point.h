@@ -48,6 +48,7 @@ struct PendingTransfer {
   int tag = 0;
   std::byte* data = nullptr;
   std::size_t bytes = 0;  // in a receive the room for the message, and its length once it has come
+  bool may_wait = false;  // a send that may wait for its receiver, because its caller receives, too
   bool exact = false;     // a receive that a shorter message does not match either
   ElementType type = kAnyType;
   // State.

@@ -61,8 +61,8 @@ int ProgressThread::pending() const {
   return pending;
 }
 
-// No wake is lost: a caller counts its operation as pending before it reads lingers_, and the thread
-// looks for pending operations after it has written lingers_. The same holds for wakes_ and
+// No wake is lost: a caller counts its operation as pending before it reads lingers_, and the
+// thread looks for pending operations after it has written lingers_. The same holds for wakes_ and
 // was_called_ on the one side, and is_asleep_ on the other.
 void ProgressThread::wake(bool now) {
   if (now) {
@@ -76,7 +76,9 @@ void ProgressThread::wake(bool now) {
     return;
   }
   if (is_asleep_.load()) {
-    { const std::lock_guard lock(sleeping_); }
+    {
+      const std::lock_guard lock(sleeping_);
+    }
     work_.notify_one();
   }
 }

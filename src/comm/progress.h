@@ -51,8 +51,8 @@ class ProgressThread {
   // Returns the number of pending operations of all groups. Must not be called with the lock of a
   // group.
   int pending() const;
-  // Tells the thread that a group wants driving, now or within kLinger. A caller that posts a window
-  // of short messages soon waits for them itself, and most windows then cost no system call.
+  // Tells the thread that a group wants driving, now or within kLinger. A caller that posts a
+  // window of short messages soon waits for them itself, and most windows then cost no system call.
   void wake(bool now);
 
  private:

@@ -38,7 +38,8 @@ void check_buffers(const Call& call, Caller caller, const Extent& extent);
 
 // Byte counts beyond this limit could overflow, and no machine has so much memory.
 inline constexpr std::size_t kMostBytes = std::size_t{1} << 56;
-// Throws usage for more bytes, which happens when a negative number is converted to a size. `call` is for the error text, such as "send on rank 0".
+// Throws usage for more bytes, which happens when a negative number is converted to a size. `call`
+// is for the error text, such as "send on rank 0".
 void check_size(std::size_t bytes, const std::string& call, const ErrorContext& context);
 
 // Returns true if the call is in place as communicator.hpp describes. REQUIRES: check_lists().
