@@ -49,6 +49,7 @@ OUTSIDE = {
     "libfmt-dev": ("fmt", "MIT", "DEPENDENCY_OF", "linked to by the program"),
     "libhwloc-dev": ("hwloc", "BSD-3-Clause", "DEPENDENCY_OF", "linked to by the program"),
     "libhwy-dev": ("highway", "Apache-2.0 OR BSD-3-Clause", "DEPENDENCY_OF", "linked to by the libraries"),
+    "libsimdjson-dev": ("simdjson", "Apache-2.0", "DEPENDENCY_OF", "linked to by the program"),
     "libssl-dev": ("openssl", "Apache-2.0", "DEPENDENCY_OF", "linked to; libssl is loaded for TLS"),
     "libucx-dev": ("ucx", "BSD-3-Clause", "OPTIONAL_DEPENDENCY_OF", "loaded for UCX networks"),
     "nlohmann-json3-dev": ("nlohmann-json", "MIT", "BUILD_DEPENDENCY_OF", "headers compiled in"),

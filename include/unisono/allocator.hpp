@@ -3,10 +3,10 @@
 //   const unisono::allocator<float> memory(comm);
 //   std::vector<float, unisono::allocator<float>> gradients(count, memory);
 //
-// Peers on this host read such a container directly. Every allocation is a region of its own, made
-// of whole pages, and costs some system calls and a message to every peer. So use the allocator for
-// few, large, long-lived containers. A container keeps its communicator's world open: the rank
-// leaves the world when the communicator and all such containers are destroyed.
+// Peers on this host read such a container directly. Every allocation is a separate region of whole
+// pages, and costs some system calls and a message to every peer. So use the allocator for few,
+// large, long-lived containers. A container keeps its world open: the rank leaves the world when
+// the communicator and all these containers are destroyed.
 //
 // Threads: any.
 // Errors: those of Communicator::allocate(). After an abort no container can grow.
@@ -47,7 +47,7 @@ template <typename T>
 class allocator {  // Gives containers registered memory.
  public:
   using value_type = T;  // the name that containers expect
-  // The allocator moves with the memory of its container.
+  // If a container's memory moves to another container, the allocator moves with the memory.
   using propagate_on_container_move_assignment = std::true_type;
   using propagate_on_container_swap = std::true_type;
 

@@ -10,9 +10,10 @@
 namespace unisono {
 
 // A user-defined operation on `count` elements: inout[i] = in[i] op inout[i]. The operation must be
-// associative and commutative. For scan and exclusive_scan with the library's algorithms, it only
-// needs to be associative, because there `in` comes from lower ranks than `inout`. `combine` may
-// run in the progress thread, and must not call unisono. `context` must live as long as the call.
+// associative and commutative. For scan and exclusive_scan with the library's algorithms, the
+// operation only needs to be associative, because `in` then comes from lower ranks than `inout`.
+// `combine` may run in the progress thread, and must not call unisono. `context` must live as long
+// as the call.
 struct UserOp {
   void (*combine)(void* inout, const void* in, std::size_t count, void* context) = nullptr;
   void* context = nullptr;
@@ -21,10 +22,10 @@ struct UserOp {
 // A reduce operation with its parameters. Converts from ReduceOp.
 struct Reduction {
   ReduceOp op = ReduceOp::sum;
-  double factor = 1.0;  // premul_sum
+  double factor = 1.0;  // only for premul_sum
   UserOp user = {};
   constexpr Reduction(ReduceOp value) : op(value) {}  // NOLINT(google-explicit-constructor)
-  static Reduction premul_sum(double factor) {        // each rank's input times `factor`, summed
+  static Reduction premul_sum(double factor) {        // the sum of `factor` times each input
     Reduction result{ReduceOp::premul_sum};
     result.factor = factor;
     return result;
@@ -60,21 +61,25 @@ struct Call {
   // The name of an algorithm, with or without parameters; "reproducible" (see
   // ConnectOptions::algorithm); or a schedule file such as "mine.json". Empty: the library chooses.
   std::string_view algorithm = {};
-  int timeout_ms = -1;  // -1: the communicator's; 0: no limit
+  int timeout_ms = -1;  // -1: the communicator's limit; 0: no limit
   // The error that the call may add, the same on all ranks. 0: only the operation itself rounds.
-  // Unset: the communicator's value (ConnectOptions::max_error), if the call sums and can keep the
-  // bound. With a positive value, ranks on several hosts may exchange 8-bit or 16-bit codes instead
-  // of f32. This works for every collective except barriers, scans and v-forms, and for the
-  // operations sum, avg and premul_sum. Each input is rounded at most once. A result that goes to
-  // all ranks is rounded at most once more. All ranks get the same bits, also for their own data.
-  // For numbers with a roughly normal distribution, max_error bounds the root mean square of the
-  // error divided by the root mean square of the result. For any numbers, the error of an element
-  // has two parts. The first part is at most 0.008 * (m_1 + ... + m_n), where m_i is the greatest
-  // magnitude in the element's block of 32 in input i. The second part is at most 2^-149 (the
-  // smallest f32) for each rounding; with bf16 codes it is at most 2^-134 for the last 1 to 3
-  // elements of a message. Finite numbers stay finite. From 0.008 on, codes are i8 with a scale for
-  // each block; from 0.003 on, codes are bf16. A smaller positive value throws usage, and so does a
-  // positive value in a call that cannot use codes.
+  // Unset: ConnectOptions::max_error, if the call sums and can keep the bound.
+  //
+  // With a positive value, ranks on several hosts may exchange 8-bit or 16-bit codes instead of
+  // f32. From 0.008, codes are i8 with a scale for each block of 32 elements. From 0.003, codes are
+  // bf16. Codes work for f32, in every collective except barriers, scans and v-forms. A reduction
+  // must be sum, avg or premul_sum. Any other call with a positive value throws usage, and so does
+  // a positive value below 0.003.
+  //
+  // Each input is rounded at most once. A result that goes to all ranks is rounded at most once
+  // more. All ranks get the same bits, also for their own data. Finite numbers stay finite. For
+  // roughly normally distributed numbers, max_error bounds the root mean square of the error
+  // divided by the root mean square of the result. For any numbers, the error of an element is at
+  // most the sum of two parts:
+  // - 0.008 * (m_1 + ... + m_n), where m_i is the greatest magnitude in the element's block in
+  //   input i,
+  // - 2^-149 (the smallest f32) per rounding. With bf16 codes, it is 2^-134 for the last 1 to 3
+  //   elements of a message.
   double max_error = kInheritedMaxError;
 };
 

@@ -8,15 +8,16 @@
 extern "C" {
 #endif
 
-/* Collectives. All ranks must call each function. A function returns when its buffers may be used
- * again. The _async form starts the operation and sets *request; the operation progresses while the
- * caller computes. Until unisono_wait() returns, the buffers must live, and `out` must not be
- * touched. Inside unisono_group(), the group waits for the operation: *request becomes NULL, and
- * `request` may be NULL.
+/* Collectives. All ranks must call each function. A blocking function returns when its buffers may
+ * be used again. An _async function starts the operation and sets *request. The operation
+ * progresses while the caller computes. Until unisono_wait() returns, the buffers must live, and
+ * `out` must not be read or written. Inside unisono_group(), unisono_group() waits for the
+ * operation: *request becomes NULL, and `request` may be NULL.
  *
  * Shapes: see rules.h.
  * In place: see rules.h.
- * Errors: USAGE before anything is sent; PEER_LOST, TIMEOUT, MISMATCH and ABORTED on all ranks. */
+ * Errors: USAGE, before this rank sends anything; PEER_LOST, TIMEOUT, MISMATCH and ABORTED, on all
+ * ranks. */
 
 /* Copies the root's vector to all ranks. */
 UNISONO_EXPORT unisono_result_t unisono_broadcast(void* data, size_t count, unisono_dtype_t dtype,
@@ -76,15 +77,15 @@ UNISONO_EXPORT unisono_result_t unisono_all_to_all(const void* in, void* out, si
 UNISONO_EXPORT unisono_result_t
 unisono_all_to_all_async(const void* in, void* out, size_t count, unisono_dtype_t dtype,
                          unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
-/* Returns when all ranks have called it. */
+/* unisono_barrier() returns when all ranks have called it. The _async form returns at once. */
 UNISONO_EXPORT unisono_result_t unisono_barrier(unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_barrier_async(unisono_comm_t comm,
                                                       unisono_request_t* request) UNISONO_NOEXCEPT;
 
 /* unisono_scan() gives rank r the reduction of the vectors of ranks 0 to r.
- * unisono_exclusive_scan() gives rank r the reduction of the vectors of ranks 0 to r-1; rank 0 gets
- * the operation's identity, such as 0 for a sum (with UNISONO_USER, `out` of rank 0 is unchanged).
- * Errors: also USAGE for UNISONO_AVG. */
+ * unisono_exclusive_scan() gives rank r the reduction of the vectors of ranks 0 to r-1. Rank 0 gets
+ * the operation's identity, such as 0 for a sum; UNISONO_USER leaves `out` of rank 0 unchanged.
+ * Errors: those above; UNISONO_AVG is also a USAGE error. */
 UNISONO_EXPORT unisono_result_t unisono_scan(const void* in, void* out, size_t count,
                                              unisono_dtype_t dtype, unisono_op_t op,
                                              unisono_comm_t comm) UNISONO_NOEXCEPT;
@@ -99,9 +100,10 @@ UNISONO_EXPORT unisono_result_t unisono_exclusive_scan_async(
     const void* in, void* out, size_t count, unisono_dtype_t dtype, unisono_op_t op,
     unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
 
-/* Collective. The v-forms: parts may differ in length. rules.h describes the lists `counts` and
- * `displs` (NULL: packed); only the root uses `in` of scatter_v and `out` of gather_v. The in-place
- * rule and the errors are those above. */
+/* Collective. The v-forms, in which parts may differ in length. rules.h describes the lists
+ * `counts` and `displs`; if `displs` is NULL, parts are packed. Only the root uses `in` of
+ * scatter_v and `out` of gather_v. The in-place rule and the errors are the same as for the other
+ * collectives. */
 UNISONO_EXPORT unisono_result_t unisono_scatter_v(const void* in, void* out, const size_t* counts,
                                                   const size_t* displs, unisono_dtype_t dtype,
                                                   int root, unisono_comm_t comm) UNISONO_NOEXCEPT;

@@ -1,8 +1,8 @@
 // Communicator: collectives between the ranks of a group, and point-to-point messages.
 //
-// rules.h has the rules that hold in C as well: shapes, in-place use, errors, threads, messages,
-// and what ranks must agree on. A call that fails throws unisono::Error (error.hpp). After an error
-// that ends the world, the remaining ranks can continue with shrink().
+// rules.h states the rules for C and C++: shapes, in-place use, errors, threads, messages, and the
+// arguments that must be equal on all ranks. A call that fails throws unisono::Error (error.hpp).
+// After an error that ends the world, the remaining ranks can continue with shrink().
 #pragma once
 
 #include <cstddef>
@@ -38,13 +38,15 @@ struct PlanState;
 struct RequestState;
 struct RegionState;
 std::shared_ptr<RequestState> take_state(Request&& request) noexcept;
-// Local. Labels this rank's next calls on this group, and only these, instead of the text of
-// Communicator::label(); an empty text restores that text. For library threads that make calls.
+// Local. Labels this rank's next calls on this group with `text`, which replaces the label of
+// Communicator::label() for this group only. An empty text restores the label of
+// Communicator::label(). For library threads that make calls.
 // Threads: any.
 // Errors: usage.
 void label_group(Communicator& group, std::string_view text);
-// For bindings whose receives accept only messages of the buffer's length and element type. Any
-// other message is a mismatch on both sides. A message without a type matches every type.
+// For bindings in which a message must have the length and the element type of the receive's
+// buffer. A message with another length or type is a mismatch. A message without a type matches
+// every type.
 struct UNISONO_EXPORT ExactReceives {
   static void recv(Communicator& group, void* data, std::size_t bytes, int from, int tag,
                    int timeout_ms);
@@ -59,9 +61,9 @@ struct UNISONO_EXPORT ExactReceives {
 };
 }  // namespace detail
 
-// Local. An operation in progress. Its buffers must live until wait() returns. The destructor
-// waits. If the operation failed and nobody has seen the error, the destructor prints the error on
-// stderr. Call wait() to catch the error.
+// Local. An operation in progress. The operation's buffers must live until wait() returns. The
+// destructor waits for the operation. If the operation failed and no call has reported the error to
+// the program, the destructor prints the error on stderr. Call wait() to catch the error.
 class [[nodiscard]] UNISONO_EXPORT Request {
  public:
   Request();
@@ -69,25 +71,27 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   Request& operator=(Request&&) noexcept;
   ~Request();
   // Blocks until the operation has ended.
-  // Units: milliseconds; -1: the limit of the call or the communicator, 0: no limit.
-  // Errors: those of the operation; timeout, which ends the world; usage on a second wait(), and on
-  // a request that was made in Communicator::group(), because group() itself waits.
+  // Units: milliseconds. -1: the call's timeout_ms, or the communicator's if the call has none. 0:
+  // no limit.
+  // Errors: those of the operation; timeout, which ends the world; usage on a second wait(); usage
+  // on a request that was made in Communicator::group(), because group() waits for this request.
   void wait(int timeout_ms = -1);
-  // Makes progress without blocking and returns true if the operation has ended, so that wait()
-  // returns at once.
+  // Makes progress without blocking. Returns true if the operation has ended; then wait() returns
+  // at once.
   bool test();
-  // Calls tell(nullptr) once when the operation has succeeded, or tell(&error) once when it has
-  // failed. A second on_done() before the end replaces the first. If the operation has already
-  // ended, on_done() calls `tell` itself. Otherwise the thread that completes the operation calls
-  // it: the progress thread, the thread of an ExpertExchange, or a thread that waits on this
-  // communicator. `tell` must not throw, must not make a blocking call on this world, and must not
-  // destroy the ExpertExchange whose thread calls it.
+  // Calls `tell` once when the operation ends: tell(nullptr) after success, tell(&error) after a
+  // failure. A second on_done() before the end of the operation replaces the first `tell`. If the
+  // operation has already ended, on_done() itself calls `tell`. Otherwise the thread that completes
+  // the operation calls `tell`: the progress thread, the thread of an ExpertExchange, or a thread
+  // that waits on this communicator. `tell` must not throw and must not make a blocking call on
+  // this world. If the thread of an ExpertExchange calls `tell`, `tell` must not destroy this
+  // ExpertExchange.
   void on_done(std::function<void(const Error*)> tell);
-  // Returns the rank that sent the message; kAnySource before the receive has ended.
+  // Returns the rank that sent the message, or kAnySource if the receive has not ended.
   // Errors: usage if the operation is not a receive.
   int source() const;
-  // Returns the length of the message, which may be shorter than the buffer; 0 before the receive
-  // has ended.
+  // Returns the length of the message, or 0 if the receive has not ended. The message may be
+  // shorter than the buffer.
   // Units: bytes.
   // Errors: usage if the operation is not a receive.
   std::size_t received() const;
@@ -99,8 +103,9 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   std::shared_ptr<detail::RequestState> state_;
 };
 
-// A collective that is checked, planned and lowered once, and then started any number of times on
-// the same buffers. The buffers must live as long as the plan. Each start is collective.
+// A collective call that is checked, planned and lowered once, and can then be started any number
+// of times on the same buffers. The buffers must live as long as the plan. Each start is a
+// collective call.
 class UNISONO_EXPORT Plan {
  public:
   Plan(Plan&&) noexcept;
@@ -109,7 +114,7 @@ class UNISONO_EXPORT Plan {
   // Runs the collective and blocks until it is done.
   // Errors: those of Communicator::run().
   void start();
-  // Starts the collective and returns at once. The Request's wait() completes it.
+  // Starts the collective and returns at once. Request::wait() blocks until the collective is done.
   // Errors: those of Communicator::run().
   [[nodiscard]] Request start_async();
   // Local. Returns the algorithm that this plan runs, with its parameters.
@@ -121,9 +126,9 @@ class UNISONO_EXPORT Plan {
   std::unique_ptr<detail::PlanState> state_;
 };
 
-// Local. Registered memory: peers on this host read and write it directly, without a copy through
-// slots. Movable, not copyable. The destructor unregisters the memory. When it runs, no operation
-// on any rank may use the memory.
+// Local. Registered memory. Peers on this host read and write registered memory directly, without
+// copies through slots. The destructor unregisters the memory. When the destructor runs, no
+// operation on any rank may still use the memory. Movable, not copyable.
 class UNISONO_EXPORT Region {
  public:
   Region();
@@ -139,8 +144,8 @@ class UNISONO_EXPORT Region {
   std::shared_ptr<detail::RegionState> state_;
 };
 
-// Describes registered memory to the ranks that share memory with its owner. It is plain data, so
-// it can be sent to these ranks.
+// The place of registered memory, for the ranks that share memory with its owner. Plain data, which
+// the owner can send to these ranks.
 struct SharedPlace {
   std::uint64_t address = 0;  // in the owner's process
   std::uint64_t offset = 0;   // in the owner's region
@@ -148,8 +153,8 @@ struct SharedPlace {
   std::int32_t reserved = 0;
 };
 
-// For recv and recv_async: receives from whichever rank sends first. A receive with the same tag
-// that names the sender has priority.
+// A receive with this value as `from` accepts a message from any rank. If a receive with the same
+// tag names the sender, that receive gets the message first.
 inline constexpr int kAnySource = -1;
 
 class UNISONO_EXPORT Communicator {
@@ -160,46 +165,47 @@ class UNISONO_EXPORT Communicator {
   static Communicator connect(const ConnectOptions& options = {});
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
-  // Local. Leaves the group. Plans, requests and regions of the group remain usable. When this rank
-  // has destroyed its last communicator, plan, request and region of a world, peers that still wait
-  // for this rank get peer_lost.
+  // Local. Leaves the group. Plans, requests and regions of the group remain usable. This rank
+  // leaves the world when it has destroyed all its communicators, plans, requests and regions of
+  // the world. Peers that still wait for this rank then get peer_lost.
   ~Communicator();
 
-  // Local. Returns this rank's number in the group, and the number of ranks.
+  // Local. rank() returns this rank's number in the group, from 0. size() returns the number of
+  // ranks in the group.
   int rank() const;
   int size() const;
-  // Local. Returns the number of hosts that the group's ranks run on. Ranks on one host that do not
-  // share memory (UNISONO_TRANSPORT=tcp, UNISONO_HOST) count as being on several hosts.
+  // Local. Returns the number of hosts on which the group's ranks run. If ranks on one machine do
+  // not share memory (UNISONO_TRANSPORT=tcp, UNISONO_HOST), they count as ranks on different hosts.
   int hosts() const;
-  // Local. local_size() returns how many ranks of the group run on this rank's host. local_rank()
-  // returns this rank's number among them, from 0, in rank order.
+  // Local. local_size() returns the number of the group's ranks on this rank's host. local_rank()
+  // returns this rank's index among the group's ranks on this host, in rank order, from 0.
   int local_rank() const;
   int local_size() const;
-  // Local. Returns the host of rank `rank` of this group. Hosts are numbered in the order of their
-  // lowest ranks.
+  // Local. Returns the number of the host on which rank `rank` of this group runs. Hosts are
+  // numbered from 0, in the order of their lowest ranks.
   // Errors: usage.
   int host(int rank) const;
 
-  // Collective. Untyped forms of all collectives: run() blocks, run_async() returns a Request,
-  // plan() prepares the call for repeated starts (preparing is local).
-  // run_async(): the buffers must live until wait() returns; lists of counts may be reused as soon
-  // as run_async() returns.
+  // Collective. Untyped forms of all collectives. run() blocks. run_async() returns a Request: the
+  // buffers must live until Request::wait() returns, but the lists of counts may be reused as soon
+  // as run_async() returns. plan() prepares the call for repeated starts; plan() itself is local.
   // Shapes: see rules.h.
   // In place: see rules.h.
-  // Errors: usage before anything is sent; peer_lost, timeout, mismatch and aborted on all ranks.
+  // Errors: usage, before this rank sends anything; peer_lost, timeout, mismatch and aborted, on
+  // all ranks.
   void run(const Call& call);
   Request run_async(const Call& call);
   Plan plan(const Call& call);
-  // Local. Explains which algorithm the call would get and why. Builds every schedule that can
-  // serve the call. The buffers may be null.
+  // Local. Explains which algorithm the call would use, and why. Builds the schedule of every
+  // algorithm that can serve the call. The buffers may be null.
   // Errors: usage.
   Explanation explain(const Call& call);
 
-  // Collective. Typed forms. A buffer is anything that std::span can be constructed from: a span, a
-  // std::vector, a std::array, an array. Each collective has a blocking form and an `_async` form.
-  // The buffers of an `_async` form must live until wait() returns. Ranks that do not use a buffer
-  // may pass {}.
-  // Shapes: counts follow from the buffer lengths, which must fit the table in rules.h; a wrong
+  // Collective. Typed forms. A buffer is anything from which std::span can be constructed: a span,
+  // a std::vector, a std::array, an array. Each collective has a blocking form and an `_async`
+  // form. The buffers of an `_async` form must live until Request::wait() returns. A rank that does
+  // not use a buffer may pass {} for this buffer.
+  // Shapes: the buffer lengths determine the counts, and must match the table in rules.h. A wrong
   // length throws usage.
   // Errors: those of run().
   template <OutBuffer Data>
@@ -222,7 +228,7 @@ class UNISONO_EXPORT Communicator {
     return run_async(detail::vector_call(Collective::all_reduce, detail::view(in),
                                          detail::out_view(out), reduction, 0));
   }
-  // In place.
+  // In-place form.
   template <OutBuffer Data>
   void all_reduce(Data&& data, Reduction reduction) {
     run(detail::vector_call(Collective::all_reduce, detail::view(data), detail::out_view(data),
@@ -233,7 +239,7 @@ class UNISONO_EXPORT Communicator {
     return run_async(detail::vector_call(Collective::all_reduce, detail::view(data),
                                          detail::out_view(data), reduction, 0));
   }
-  // Rank r gets the reduction of the inputs of ranks 0 to r. avg is a usage error.
+  // Rank r gets the reduction of the inputs of ranks 0 to r. avg throws usage.
   template <InBuffer In, OutBufferLike<In> Out>
   void scan(In&& in, Out&& out, Reduction reduction) {
     run(detail::vector_call(Collective::scan, detail::view(in), detail::out_view(out), reduction,
@@ -244,7 +250,7 @@ class UNISONO_EXPORT Communicator {
     return run_async(detail::vector_call(Collective::scan, detail::view(in), detail::out_view(out),
                                          reduction, 0));
   }
-  // In place.
+  // In-place form.
   template <OutBuffer Data>
   void scan(Data&& data, Reduction reduction) {
     run(detail::vector_call(Collective::scan, detail::view(data), detail::out_view(data), reduction,
@@ -255,9 +261,9 @@ class UNISONO_EXPORT Communicator {
     return run_async(detail::vector_call(Collective::scan, detail::view(data),
                                          detail::out_view(data), reduction, 0));
   }
-  // Rank r gets the reduction of the inputs of ranks 0 to r-1, and rank 0 gets the identity of the
-  // operation, such as 0 for sum. avg is a usage error. A user-defined operation leaves `out` of
-  // rank 0 unchanged.
+  // Rank r gets the reduction of the inputs of ranks 0 to r-1. Rank 0 gets the identity of the
+  // operation, such as 0 for sum; a user-defined operation leaves `out` of rank 0 unchanged. avg
+  // throws usage.
   template <InBuffer In, OutBufferLike<In> Out>
   void exclusive_scan(In&& in, Out&& out, Reduction reduction) {
     run(detail::vector_call(Collective::exclusive_scan, detail::view(in), detail::out_view(out),
@@ -268,7 +274,7 @@ class UNISONO_EXPORT Communicator {
     return run_async(detail::vector_call(Collective::exclusive_scan, detail::view(in),
                                          detail::out_view(out), reduction, 0));
   }
-  // In place.
+  // In-place form.
   template <OutBuffer Data>
   void exclusive_scan(Data&& data, Reduction reduction) {
     run(detail::vector_call(Collective::exclusive_scan, detail::view(data), detail::out_view(data),
@@ -335,8 +341,8 @@ class UNISONO_EXPORT Communicator {
   Request all_to_all_async(In&& in, Out&& out) {
     return run_async(detail::pair_call(detail::view(in), detail::out_view(out), size()));
   }
-  // Collective. The v-forms: parts may differ in length. Parts are packed in rank order; use run()
-  // for other offsets.
+  // Collective. The v-forms, in which parts may differ in length. Parts are packed in rank order;
+  // use run() for other offsets.
   template <InBuffer In, OutBufferLike<In> Out>
   void all_gather_v(In&& in, Out&& out, std::span<const std::size_t> counts) {
     run(detail::v_call(Collective::all_gather_v, detail::view(in), detail::out_view(out), counts, 0,
@@ -392,31 +398,32 @@ class UNISONO_EXPORT Communicator {
                                     detail::out_view(out), send_counts, 0, rank(), size(), sum,
                                     recv_counts));
   }
-  // Collective. Returns when all ranks have called it.
+  // Collective. Returns when all ranks have called barrier().
   void barrier(int timeout_ms = -1) {
     run({.collective = Collective::barrier, .timeout_ms = timeout_ms});
   }
   Request barrier_async() { return run_async({.collective = Collective::barrier}); }
 
-  // Sends to or receives from one rank, by the rules for messages in rules.h. recv() returns the
+  // send() sends a message to rank `to`. recv() receives a message from rank `from`, or from any
+  // rank if `from` is kAnySource. Both follow the rules for messages in rules.h. recv() returns the
   // length of the message.
   // Units: bytes.
-  // Threads: one thread at a time may send or receive; another thread may make collective calls
-  // meanwhile.
+  // Threads: one thread at a time may send or receive. Another thread may make collective calls at
+  // the same time.
   // Errors: usage; mismatch if the message is longer than the buffer, timeout, peer_lost and
   // aborted, on all ranks.
   void send(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
   std::size_t recv(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
-  // Sends to one rank and receives from the same or another rank, at the same time. Use it for
-  // rings and shifts. Returns what recv() returns.
+  // Sends to one rank and receives from the same or another rank, at the same time, for example in
+  // a ring. Returns the length of the received message.
   // Errors: those of send() and recv().
   std::size_t send_recv(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
                         std::size_t recv_bytes, int from, int tag = 0, int timeout_ms = -1);
-  // Typed forms. A buffer is a span, a std::vector, a std::array or anything else that std::span
-  // can be constructed from, except a built-in array. Its elements are trivially copyable. recv()
-  // and send_recv() return the number of elements received.
-  // Errors: those above; usage on this rank, after the receive, if the message ends within an
-  // element.
+  // Typed forms. A buffer is anything from which std::span can be constructed, such as a span, a
+  // std::vector or a std::array, but not a built-in array. Its elements must be trivially copyable.
+  // recv() and send_recv() return the number of received elements.
+  // Errors: those of the untyped forms; usage on this rank, after the receive, if the message does
+  // not consist of whole elements.
   template <Message In>
   void send(In&& data, int to, int tag = 0, int timeout_ms = -1) {
     const auto in = detail::view(data);
@@ -439,7 +446,7 @@ class UNISONO_EXPORT Communicator {
                                             out.size_bytes(), from, tag, timeout_ms),
                                   sizeof(ElementOf<Out>));
   }
-  // Asynchronous forms. The buffers must live until wait() returns.
+  // Asynchronous forms. The buffers must live until Request::wait() returns.
   // Errors: those of send() and recv().
   Request send_async(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
   Request recv_async(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
@@ -456,26 +463,25 @@ class UNISONO_EXPORT Communicator {
     return recv_async(out.data(), out.size_bytes(), from, tag, timeout_ms);
   }
 
-  // Collective. Forms one group for each color. The ranks of a group are ordered by key, then by
-  // their rank in this communicator. A rank with a negative color gets an empty communicator, whose
-  // size() is 0.
+  // Collective. Ranks that pass the same color form a group. Within a group, ranks are ordered by
+  // key, then by their rank in this communicator. A rank that passes a negative color gets an empty
+  // communicator, whose size() is 0.
   // Errors: those of a collective, resource.
   Communicator split(int color, int key);
-  // Makes a group of `members`: ranks of this communicator, in the order that they have in the new
-  // group. Collective over these members alone. Each member must be a separate process. `id` must
-  // be the same on all members. If two groups are made from this communicator, share a member and
-  // live at the same time, their ids must differ. A group costs one memory mapping, and no
-  // descriptor or thread.
+  // Collective over the ranks in `members`. Makes a group of these ranks of this communicator; the
+  // rank order in the group is the order in `members`. Each member must be a separate process. All
+  // members pass the same `id`. Two groups that are made from this communicator must have different
+  // ids if they share a member and live at the same time. A group needs one memory mapping, but no
+  // descriptor and no thread.
   // Threads: any.
-  // Errors: those of a collective; mismatch with both lists if the members name different ranks or
-  // another order; connection if a member does not call subgroup() within the time limit of
-  // connect(); resource.
+  // Errors: those of a collective; mismatch, with both lists, if two members pass different lists;
+  // connection if a member does not call subgroup() within the time limit of connect(); resource.
   Communicator subgroup(std::span<const int> members, std::uint64_t id);
 
-  // Local. Labels the next calls of this rank on any group of this world, for example with a layer
-  // or a phase, until the next label; an empty text removes the label. unisono top shows the label,
-  // and recordings (UNISONO_RECORD, unisono run --record) name the calls by the label. Without a
-  // recording, label() costs about ten nanoseconds.
+  // Local. Sets the label of this rank's next calls on all groups of this world, for example the
+  // name of a layer or a phase. The label applies until the next label(); an empty text removes it.
+  // `unisono top` shows the label. A recording (UNISONO_RECORD, unisono run --record) stores the
+  // label with each call. Without a recording, label() costs about ten nanoseconds.
   // Units: at most 103 bytes; further bytes are dropped. A recording keeps about 400 different
   // labels.
   // Threads: any.
@@ -484,76 +490,79 @@ class UNISONO_EXPORT Communicator {
   // Local. Returns this rank's current label.
   std::string label() const;
 
-  // Local. Ends all operations of this world on all ranks with ErrorCode::aborted.
+  // Local. Ends all operations of this world, on all ranks, with ErrorCode::aborted.
   // Threads: any.
   void abort(std::string_view reason = {});
-  // Local. Returns the error that has ended this communicator's world (the next operation would
-  // throw it), or nothing while no error is known. Checks for dead ranks and for reports from other
-  // hosts, as a waiting operation does, so that a thread can monitor the world while this rank
-  // computes or waits for something else. Never blocks. Its system calls take about a microsecond,
-  // plus about a microsecond for each rank on another host. Does not report a rank that left
-  // normally before another rank needed it, and does not report a stopped process.
+  // Local. Returns the error that has ended this communicator's world, or nothing if no error is
+  // known. The next operation would throw the same error. As a waiting operation does, failure()
+  // checks for dead ranks and for reports from other hosts. A thread can therefore use failure() to
+  // monitor the world while this rank computes. failure() never blocks. It takes about a
+  // microsecond, plus about a microsecond for each rank on another host. It does not report a
+  // stopped process, or a rank that left normally before another rank needed it.
   // Threads: any.
   // Errors: usage.
   std::optional<Error> failure() const;
 
-  // Local. Returns, in ascending order, the ranks of this group that have not entered this rank's
-  // latest collective. The result stays valid after that collective has timed out; the text of the
-  // timeout error says what each late rank did last. Ranks on other hosts report their position
-  // only while a rank waits; until then they count as late.
+  // Local. Returns the ranks of this group that have not entered this rank's latest collective, in
+  // ascending order. The result is still valid after this collective has timed out. The text of the
+  // timeout error describes the last call of each late rank. A rank on another host counts as late
+  // until it reports its position, which it does only while a rank waits.
   // Errors: usage.
   std::vector<int> late_ranks() const;
 
-  // Local. Returns the statistics of this group's calls on this rank so far: calls, bytes, time
-  // spent moving data, and time spent waiting for each rank (statistics.hpp).
+  // Local. Returns statistics of this rank's calls on this group so far: the calls, the bytes, the
+  // time spent moving data, and the time spent waiting for each rank (statistics.hpp).
   // Threads: any.
   Statistics statistics() const;
 
-  // Returns a communicator of the remaining ranks, in their old order. Call shrink() after an error
-  // that has ended the world, on the communicator that connect(), shrink() or grow() returned.
-  // Collective over the remaining ranks. It ends the old world on all ranks, and blocks until every
-  // rank has called shrink() or is known to be dead. All callers get the same ranks. Afterwards the
-  // old communicator can only be destroyed; split its groups again.
-  // Errors: evicted if the others continued without this rank, or if this rank must not continue
-  // without them; usage; those of connect().
+  // Collective over the remaining ranks. Returns a communicator of the remaining ranks, in their
+  // old order. Call shrink() after an error that has ended the world, on the communicator that
+  // connect(), shrink() or grow() returned. shrink() ends the old world on all ranks. It blocks
+  // until every rank has called shrink() or is known to be dead. All callers get a communicator of
+  // the same ranks. Afterwards the old communicator can only be destroyed. Split the groups again,
+  // from the new communicator.
+  // Errors: evicted if the other ranks continued without this rank, or if this rank must not
+  // continue without the missing ranks (ShrinkOptions::quorum); usage; those of connect().
   Communicator shrink(const ShrinkOptions& options = {});
-  // Returns a communicator of `size` ranks: the ranks of this communicator, with the same numbers,
-  // and new processes. Collective over the ranks of this communicator. The new processes call
-  // connect() with ConnectOptions::size = `size`, with the ranks from size() to `size` - 1, and
-  // with the job name (and address) of the first world. This communicator stays usable. `address`
-  // is where rank 0 listens for the new processes; empty: the address of the first world.
+  // Collective over the ranks of this communicator. Returns a communicator of `size` ranks: the
+  // ranks of this communicator, with the same numbers, and new processes. The new processes get the
+  // numbers from size() to `size` - 1. Each new process calls connect() with its number as
+  // ConnectOptions::rank, with ConnectOptions::size = `size`, and with the job name (and the
+  // address) of the first world. This communicator stays usable. Rank 0 listens for the new
+  // processes at `address`, or at the address of the first world if `address` is empty.
   // Errors: those of connect(), usage.
   Communicator grow(int size, const std::string& address = {});
-  // Local. Returns, for each rank, its number in the world from which shrink() made this world;
-  // empty if shrink() did not make this world.
+  // Local. If shrink() made this world, returns each rank's number in the previous world. Otherwise
+  // returns an empty list.
   std::vector<int> previous_ranks() const;
-  // Local. Returns the number of ranks in the world from which shrink() made this world; 0 if
-  // shrink() did not make this world.
+  // Local. If shrink() made this world, returns the number of ranks in the previous world.
+  // Otherwise returns 0.
   int previous_size() const;
 
-  // Registers memory. Local: the peers need not do the same. allocate() returns new, zeroed,
-  // page-aligned memory. register_buffer() copies the whole pages of ordinary private memory to
-  // shared pages at the same address. This takes about 1 ms per MiB, once. The memory must stay
-  // mapped while the Region lives.
+  // Local. Registers memory; the peers need not register memory as well. allocate() returns new,
+  // zeroed, page-aligned memory. register_buffer() registers ordinary private memory: it replaces
+  // each whole page with a shared page at the same address and with the same contents, which takes
+  // about 1 ms per MiB. The memory must stay mapped while the Region lives.
   // Units: bytes.
-  // Errors: usage (memory that is not mapped, or is registered already), resource.
+  // Errors: usage, for example if the memory is not mapped or is already registered; resource.
   Region allocate(std::size_t bytes);
   Region register_buffer(std::span<std::byte> memory);
 
-  // Local. For kernels that read other ranks' registered memory directly. place_of() describes this
-  // memory to other ranks; region is 0 if the memory is not registered. peer_memory() returns the
-  // address at which this rank can read `bytes` bytes of rank `peer` of this group, or nullptr if
-  // it cannot. The caller must synchronise with the owner, for example with barrier(), before the
-  // owner changes the memory again. The memory stays readable while its Region lives.
+  // Local. For kernels that read other ranks' registered memory directly. The owner describes its
+  // memory with place_of(), and sends the result to other ranks; SharedPlace::region is 0 if the
+  // memory is not registered. peer_memory() returns the address at which this rank can read the
+  // memory at `place` of rank `peer` of this group, or nullptr if this rank cannot read the memory.
+  // Before the owner changes the memory again, it must synchronise with the readers, for example
+  // with barrier(). The memory stays readable while its Region lives.
   // Threads: any.
   SharedPlace place_of(const void* data, std::size_t bytes) const;
   const std::byte* peer_memory(int peer, const SharedPlace& place, std::size_t bytes) const;
 
-  // Collective. Starts several operations as one. `body` calls async operations on this
-  // communicator; group() returns when all of them are done, so their requests need no wait().
-  // Consecutive small all_reduces of the same dtype and operation become one. If `body` throws,
-  // nothing is started, and group() rethrows the exception. `body` must throw on all ranks or on
-  // none.
+  // Collective. Starts several operations together. `body` calls asynchronous operations on this
+  // communicator. group() returns when all these operations are done, so the requests need no
+  // wait(). Consecutive small all_reduces of the same dtype and operation are merged into one
+  // all_reduce. If `body` throws, no operation is started, and group() rethrows the exception.
+  // `body` must throw on all ranks or on none.
   // Errors: usage for a blocking call on this communicator in `body`; those of the operations.
   void group(const std::function<void()>& body);
 
@@ -566,8 +575,9 @@ class UNISONO_EXPORT Communicator {
   std::shared_ptr<detail::Core> core_;
 };
 
-// Starts `ranks` threads in this process, each as one rank. Each thread calls `body`. Waits until
-// all threads have ended, and rethrows the first exception.
+// Starts `ranks` threads in this process. Each thread is one rank, and calls `body` with its
+// communicator. run_threads() returns when all threads have ended, and rethrows the first exception
+// of a thread.
 UNISONO_EXPORT void run_threads(int ranks, const std::function<void(Communicator&)>& body,
                                 const ConnectOptions& options = {});
 

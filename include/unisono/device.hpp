@@ -1,33 +1,33 @@
-// Collectives on GPU memory, between ranks on one host: a kernel on each rank's stream does the
-// rank's part, and no host thread waits.
+// Collectives on GPU memory, between ranks on one host. A kernel on each rank's stream does this
+// rank's part of a call. No host thread waits.
 //
 //   unisono::DeviceGroup group(comm, {.device = 0});
 //   group.run({.collective = unisono::Collective::all_reduce, .in = gradients, .out = gradients,
 //              .count = n, .dtype = unisono::Dtype::bf16, .reduction = unisono::avg}, stream);
 //   group.synchronize(stream);
 //
-// Buffers and streams belong to the rank's device, and each device must be able to access the
-// memory of the other devices.
-// - Ranks that are threads of one process access each other's memory directly; on several devices
-//   this needs memory from cudaMalloc. Each rank needs a stream of its own, because kernels that
-//   wait for each other would block on a shared stream.
-// - Ranks that are processes access memory from allocate() directly.
-// - Other memory is copied to a staging buffer first.
+// Buffers and streams must be on the rank's device. Each device must be able to access the memory
+// of the other devices.
+// - Ranks that are threads of one process access each other's buffers directly. On several devices,
+//   the buffers must be from cudaMalloc. Each rank needs its own stream: kernels wait for each
+//   other, and would block on a shared stream.
+// - Ranks that are processes access buffers from allocate() directly.
+// - A buffer in other memory is first copied to a staging buffer.
 //
 // Within one call, all ranks must use the same kind of memory. A rank without elements may pass
-// null. Null counts as directly accessible memory; between processes, it counts as memory from
-// allocate() if the group has such memory.
+// null. Null counts as directly accessible memory, but between processes only if the group has
+// memory from allocate().
 //
-// Limits: there is no kernel for `user`, nor for premul_sum of integers. A timeout_ms in the call
-// is refused; set DeviceOptions::timeout_ms.
+// Limits: `user`, premul_sum of integers, and a timeout_ms in the call throw usage.
+// DeviceOptions::timeout_ms sets the time limit.
 // In place: as in rules.h, with three exceptions. An all_reduce must be in place on all ranks or on
 // none. A broadcast must be in place on all ranks (`in` may be null). An all_to_all must not be in
 // place on any rank.
 //
 // CUDA graphs: calls may be captured. Within a graph, the collectives run in the order of the
-// calls, on whatever streams. All ranks must replay their graphs in the same order. Relative to the
-// group's other calls, a replay is ordered only by its stream: make other streams wait for the
-// replay with an event, and let the replay finish before the group is closed.
+// calls, even on different streams. All ranks must replay their graphs in the same order. Only the
+// stream of a replay orders the replay relative to the group's other calls, so make other streams
+// wait for the replay with an event. The replay must finish before the group is closed.
 //
 // Errors: an invalid call throws usage at once. A later failure (a rank dies, is late or makes a
 // different call) stops the kernels of all ranks within about 20 ms. The next run(), check() or
@@ -54,16 +54,16 @@ struct DeviceOptions {
   int device = 0;       // CUDA device number
   int channels = 0;     // thread blocks per operation, the same on all ranks; 0: automatic
   int timeout_ms = -1;  // limit of the wait for a late rank; -1: five minutes; 0: no limit
-  std::size_t scratch_bytes = std::size_t{32} << 20;  // of device memory, the same on all ranks
+  std::size_t scratch_bytes = std::size_t{32} << 20;  // in device memory, the same on all ranks
 };
 
-// Threads: one thread at a time calls run(), allocate() and close(); check(), synchronize() and
-// set_timeout() may be called from any thread.
+// Threads: one thread at a time may call run(), allocate() and close(). Any thread may call
+// check(), synchronize() and set_timeout().
 class UNISONO_EXPORT DeviceGroup {
  public:
   // Collective. Makes a group of all ranks of `comm`. `comm` must outlive the group.
   // Errors: config (no driver, no such device, a library without kernels, a device that cannot
-  // reach the memory of another), usage (ranks on several hosts, options that differ), resource.
+  // access another device's memory), usage (ranks on several hosts, different options), resource.
   explicit DeviceGroup(Communicator& comm, const DeviceOptions& options = {});
   DeviceGroup(DeviceGroup&&) noexcept;
   DeviceGroup& operator=(DeviceGroup&&) noexcept;
@@ -74,18 +74,18 @@ class UNISONO_EXPORT DeviceGroup {
   // Collective. Starts a collective on the stream, after the work that the stream already holds,
   // and returns.
   // Shapes: see rules.h.
-  // In place: see above.
+  // In place: see the top of this file.
   // Errors: usage at once; the error that has ended the group.
   void run(const Call& call, DeviceStream stream);
-  // Collective. Returns device memory that all ranks can reach while the group lives; each rank
-  // asks for as many bytes as it needs.
+  // Collective. Returns device memory that all ranks can access while the group lives. `bytes` may
+  // differ between ranks.
   // Units: bytes.
   // Errors: usage, resource, the error that has ended the group.
   void* allocate(std::size_t bytes);
 
-  // Collective. Waits until this rank's calls are done and the other ranks have called close() as
-  // well, because until then they may access this rank's memory. If a rank has not called close()
-  // after timeout_ms, the communicator ends for all ranks. No other call may follow.
+  // Collective. Waits until this rank's calls are done and all other ranks have called close();
+  // until then, other ranks may access this rank's memory. If a rank has not called close() after
+  // timeout_ms, the world ends. No other call of the group may follow.
   // Units: milliseconds; -1: the limit of `comm`.
   void close(int timeout_ms = -1);
   // Local. Changes DeviceOptions::timeout_ms on this rank.
@@ -95,7 +95,7 @@ class UNISONO_EXPORT DeviceGroup {
   // Local. Throws the error that has ended the group, if any.
   // Threads: any.
   void check() const;
-  // Local. Returns when all work of the stream is done.
+  // Local. Returns when all work on the stream is done.
   // Units: milliseconds; 0: no limit.
   // Threads: any.
   // Errors: timeout; the error that has ended the group.

@@ -21,16 +21,16 @@ enum class ErrorCode : std::uint8_t {
   corrupt,     // damaged file or message
   resource,    // the system refused memory, a descriptor or an address
   internal,    // a defect in unisono
-  evicted      // the other ranks continued without this one, or may have (see shrink())
+  evicted      // the other ranks continued without this rank, or may have (see shrink())
 };
 inline constexpr ErrorCode kLastErrorCode = ErrorCode::evicted;  // the greatest value
 
 UNISONO_EXPORT std::string_view to_string(ErrorCode code);  // "usage", "peer_lost", ...
 
-// The place of the error; a field that does not apply is -1 or empty. Ranks are world ranks, also
-// for errors in split groups. There is one exception: a class that is built on a Communicator, such
-// as DeviceGroup, detects some errors itself, for example a wrong argument. These errors give ranks
-// of this communicator. Steps count from 1, as in `unisono show`.
+// The place of the error. A field that does not apply is -1 or empty. `rank` and `peer` are world
+// ranks, also for errors in split groups. Exception: if a class that uses a Communicator, such as
+// DeviceGroup, detects an error itself, `rank` and `peer` are ranks of this communicator. Steps are
+// numbered from 1, as in `unisono show`.
 struct ErrorContext {
   int rank = -1;
   int peer = -1;
@@ -46,8 +46,8 @@ class UNISONO_EXPORT Error : public std::runtime_error {
   // `message`: "<summary>\n<hint>"; the hint may be missing.
   Error(ErrorCode code, const std::string& message, ErrorContext context = {});
   ErrorCode code() const noexcept { return code_; }
-  // message() returns the message without the code, summary() its first line, and hint() the other
-  // lines. Valid while the error lives.
+  // message() returns the message without the code. summary() returns the message's first line, and
+  // hint() the other lines. The texts are valid while the Error lives.
   std::string_view message() const noexcept;
   std::string_view summary() const noexcept;
   std::string_view hint() const noexcept;  // may be empty

@@ -1,14 +1,14 @@
 // Exact sums of floats, rounded once at the end. The result has the same bits for any order of the
-// numbers and any distribution of them over ranks, and therefore for any parallel layout of a
-// model. Use ExactSum for scalars, such as a loss or the norm of all gradients, and TreeSum for
-// vectors.
+// numbers and for any distribution of the numbers over ranks. So a model's parallel layout does not
+// change the result. Use ExactSum for scalars, such as a loss or the norm of all gradients, and
+// TreeSum for vectors.
 //
 //   unisono::ExactSum squares;
 //   squares.add_squares(gradients_of_this_rank);
 //   squares.all_reduce(communicator);
 //   const double norm = std::sqrt(squares.value());
 //
-// Source: a sum as one long integer that holds every float exactly (Kulisch, 1971).
+// Source: the long accumulator (Kulisch, 1971), an integer with enough bits for every float.
 #pragma once
 
 #include <array>
@@ -21,6 +21,7 @@
 
 namespace unisono {
 
+// An exact running sum.
 // Threads: one at a time.
 class UNISONO_EXPORT ExactSum {
  public:
@@ -31,7 +32,8 @@ class UNISONO_EXPORT ExactSum {
   // Local. Adds another sum.
   void add(const ExactSum& other);
 
-  // Collective. Sums over the ranks; costs one all_reduce of kWords times 8 bytes.
+  // Collective. Replaces this sum by the sum over all ranks. Costs one all_reduce of kWords * 8
+  // bytes.
   // Errors: those of Communicator::run().
   void all_reduce(Communicator& communicator);
 
@@ -48,9 +50,9 @@ class UNISONO_EXPORT ExactSum {
   void add_special(float value);
   void carry();
 
-  // Digits, each of which may exceed 32 bits until it is carried, and three counts.
+  // The digits, which may exceed 32 bits until carry(), and the counts of infinities and NaNs.
   std::array<std::int64_t, kWords> words_ = {};
-  std::uint64_t additions_ = 0;  // since digits were carried
+  std::uint64_t additions_ = 0;  // since the last carry()
 };
 
 }  // namespace unisono

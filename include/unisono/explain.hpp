@@ -18,8 +18,8 @@ struct Explanation {
   struct Candidate {
     std::string algorithm;  // with the parameters that differ from the defaults
     int steps = 0;
-    double sent_bytes = 0;     // by the rank that sends most
-    double predicted_us = -1;  // by the profile; below 0: unknown
+    double sent_bytes = 0;     // by the rank that sends the most
+    double predicted_us = -1;  // according to the profile; below 0: unknown
     bool chosen = false;
   };
   struct Unable {
@@ -29,11 +29,11 @@ struct Explanation {
 
   Collective collective = Collective::barrier;
   int ranks = 1;
-  double bytes = 0;  // that a rank sends or receives in total, whichever is larger
+  double bytes = 0;  // of a rank's input or output, whichever is larger
   std::string chosen;
   Why why = Why::built_in;
   std::string profile;                // the file, if there is one
-  std::vector<Candidate> candidates;  // fastest first, as far as known
+  std::vector<Candidate> candidates;  // fastest first, if the times are known
   std::vector<Unable> unable;         // algorithms that cannot serve this call
 
   // Local. Returns a readable table.

@@ -11,7 +11,7 @@
 
 namespace unisono {
 
-inline constexpr int kMostThreads = 256;  // ConnectOptions::threads
+inline constexpr int kMostThreads = 256;  // limit of ConnectOptions::threads
 
 // The connections between ranks.
 //   automatic  shared memory within a host, TCP between hosts
@@ -19,111 +19,120 @@ inline constexpr int kMostThreads = 256;  // ConnectOptions::threads
 //   tcp        TCP also between ranks on one host
 enum class TransportKind : std::uint8_t { automatic, shm, tcp };
 
-// The waiting policy: a rank polls `spin` times, then yields to other threads for `yield_us`
-// microseconds, then sleeps. Smaller numbers leave more CPU time to other threads, but a rank that
-// sleeps needs some microseconds to wake up. If a member is -1, its value comes from UNISONO_WAIT,
-// else from the profile, else from the number of CPUs.
+// The waiting policy: a waiting rank polls `spin` times, then yields to other threads for
+// `yield_us` microseconds, then sleeps. Smaller numbers leave more CPU time to other threads, but a
+// sleeping rank needs some microseconds to wake up. If a member is -1, its value comes from
+// UNISONO_WAIT, else from the profile, else from the number of CPUs.
 struct WaitOptions {
   int spin = -1;
   int yield_us = -1;
 };
 
-// Options of connect(). Members that are unset (-1, empty, or a time limit at its default) are read
-// from the environment, in this order: UNISONO_*, torchrun (RANK, WORLD_SIZE, ...), Open MPI
-// (OMPI_COMM_WORLD_*), MPICH and other PMI launchers (PMI_RANK, PMI_SIZE), Slurm (SLURM_PROCID,
-// SLURM_NTASKS). With none of them the world has one rank.
+// Options of connect(). An unset member (-1, empty, or a time limit with its default value) is read
+// from the environment: from its UNISONO_* variable, else from the variables of the launcher. The
+// launcher is the first of these whose variables are set: torchrun (RANK, WORLD_SIZE, ...), Open
+// MPI (OMPI_COMM_WORLD_*), MPICH and other PMI launchers (PMI_RANK, PMI_SIZE), Slurm (SLURM_PROCID,
+// SLURM_NTASKS). Without a rank and a size from the options or the environment, the world has one
+// rank.
 struct ConnectOptions {
   int rank = -1;
   int size = -1;
-  // The job's name: ranks with the same name find each other. Unset: derived from the launcher's
-  // job id and port.
+  // The job's name. Ranks with the same job name find each other. Unset: UNISONO_JOB, else a name
+  // that is derived from the launcher's job id and port.
   std::string job;
-  // The job's token, at least 16 characters: proves that a connection belongs to the job. Unset:
-  // UNISONO_TOKEN. Without either, only processes of the same user on one host are accepted. Ranks
-  // on several hosts need a token; under Open MPI 4 the job's key serves as one.
+  // A secret of at least 16 characters, which proves that a connection belongs to the job. Unset:
+  // UNISONO_TOKEN. Without a token, a rank accepts only processes of the same user on its host.
+  // Ranks on several hosts need a token; under Open MPI 4, the job's key serves as the token.
   std::string token;
-  // A file that every rank can read and write, used as the meeting point instead of the
-  // environment. With it, a missing `rank` is assigned in the order of arrival. One host only.
+  // A file that every rank can read and write, through which the ranks find each other. If `rank`
+  // is unset, ranks are numbered in the order of their arrival. One host only.
   std::string file;
-  // Limit of the time that connect() waits for all ranks. Within a host, a limit below 1 s counts
-  // as 1 s. 0: no limit.
+  // Limit of the time for which connect() waits for all ranks. Within a host, a limit below 1 s
+  // counts as 1 s. 0: no limit.
   int connect_timeout_ms = 30'000;
-  // Limit of the time that one operation waits for its peers without progress. 0: no limit.
+  // Limit of the time for which an operation waits for peers without making progress. 0: no limit.
   int timeout_ms = 300'000;
-  // Forces an algorithm for a collective, "all_reduce=ring,broadcast=binomial", or a schedule from
-  // a file, "all_reduce=mine.json". If the forced algorithm cannot serve a call, the call fails;
-  // the library never uses another algorithm instead. "reproducible" instead of a name selects an
-  // algorithm that sums in rank order: the results have the same bits over any transport, on any
-  // hosts, for any length. "tree_order" sums over a fixed tree (unisono/tree_sum.hpp). Either word
-  // alone applies to all reducing collectives. Scans have no tree; with "tree_order" they sum in
-  // rank order.
+  // Forces algorithms for collectives: "all_reduce=ring,broadcast=binomial". If a forced algorithm
+  // cannot serve a call, the call fails; the library never uses another algorithm instead. Instead
+  // of a name, these values are possible:
+  // - "mine.json": the schedule in this file.
+  // - "reproducible": an algorithm that sums in rank order. The results have the same bits over any
+  //   transport, on any hosts, for any length.
+  // - "tree_order": an algorithm that sums over a fixed tree (unisono/tree_sum.hpp). Scans have no
+  //   tree, and sum in rank order.
+  //
+  // "reproducible" or "tree_order" alone applies to all reducing collectives.
   std::string algorithm;
-  // A file that `unisono tune` wrote, the same on all ranks. For each call, it selects the
-  // algorithm, unless one is forced, and how many of the `threads` move the data. "none": the
-  // built-in choices. For groups with ranks on several hosts, a cost model selects the algorithms,
-  // and the file only sets the waiting policy. Unset: UNISONO_PROFILE, else
-  // $XDG_CONFIG_HOME/unisono/profile.json or ~/.config/unisono/profile.json if it exists.
+  // A file that `unisono tune` wrote, the same on all ranks. The file sets the waiting policy. For
+  // groups within one host, the file also selects the number of threads that move the data of a
+  // call, and the algorithm of a call if `algorithm` forces none. For groups with ranks on several
+  // hosts, a cost model selects the algorithms. "none": the built-in choices. Unset:
+  // UNISONO_PROFILE, else $XDG_CONFIG_HOME/unisono/profile.json or ~/.config/unisono/profile.json,
+  // if this file exists.
   std::string profile;
   WaitOptions wait = {};
-  // For ranks on several hosts: the address "host:port" where rank 0 listens while the ranks
-  // connect, the same on all ranks. Needs a token. Unset: UNISONO_ADDRESS, else the launcher's
-  // address, if the launcher reports several hosts. Ranks on one host still share memory.
+  // For ranks on several hosts: the address "host:port" at which rank 0 listens while the ranks
+  // connect, the same on all ranks. Needs a token. Ranks on one host still share memory. Unset:
+  // UNISONO_ADDRESS, else the launcher's address if the launcher reports several hosts.
   std::string address;
-  // The addresses of this host that other ranks may connect to, as names of interfaces and
-  // networks: "eth0,10.0.0.0/8", or "^docker0" for all but this interface. Unset:
-  // UNISONO_INTERFACE, else the interface that the system uses to reach rank 0.
+  // Selects the addresses of this host that other ranks may connect to, by interface or network:
+  // "eth0,10.0.0.0/8". "^docker0" selects all interfaces except docker0. Unset: UNISONO_INTERFACE,
+  // else the interface that the system uses to reach rank 0.
   std::string interface;
   // The ports that this rank may listen on, "20000-20999". Unset: UNISONO_PORTS, else any.
   std::string ports;
   // Unset: UNISONO_TRANSPORT, else automatic.
   std::optional<TransportKind> transport = {};
-  // Ranks with different names count as being on different hosts. Unset: UNISONO_HOST, else the
-  // system's identification.
+  // The name of this rank's host. Ranks with different host names count as ranks on different
+  // hosts. Unset: UNISONO_HOST, else the system's identification.
   std::string host;
-  // true: each TCP message between hosts carries a CRC-32C; a damaged message ends the connection
-  // and never becomes a result. false: no checksum. The same on all ranks. Unset: UNISONO_CHECKSUM,
-  // else true.
+  // true: each TCP message between hosts carries a CRC-32C. A damaged message ends the connection,
+  // and its data never reaches a result. false: no checksum. The same on all ranks. Unset:
+  // UNISONO_CHECKSUM, else true.
   std::optional<bool> checksum = {};
-  // The default of Call::max_error, the same on all ranks. It applies to all_reduce, reduce and
-  // reduce_scatter of f32 vectors of at least 16 KiB on ranks of several hosts. All other calls
-  // stay exact. Calls of a team, calls with "reproducible", and calls with an algorithm that would
-  // round twice always stay exact. 0: no rounding. -1: UNISONO_MAX_ERROR, else 0.
+  // The default of Call::max_error, the same on all ranks. The default applies only to all_reduce,
+  // reduce and reduce_scatter of f32 vectors of at least 16 KiB in groups on several hosts. It does
+  // not apply to calls of a Team, to calls with "reproducible", or to calls whose algorithm would
+  // round twice. 0: no added rounding. -1: UNISONO_MAX_ERROR, else 0.
   double max_error = -1;
-  // The most threads of this rank that move the data of a long blocking call: the caller, and
-  // helper threads, which sleep otherwise. 1 to kMostThreads, the same on all ranks. On one host a
-  // profile may select fewer threads where these are faster. The results have the same bits for any
-  // number of threads. Groups with helpers take more memory. 0: UNISONO_THREADS, else 1 (no
-  // helpers).
+  // The greatest number of threads that move the data of a long blocking call on this rank: the
+  // calling thread, and helper threads, which sleep between such calls. 1 to kMostThreads, the same
+  // on all ranks. On one host, a profile selects fewer threads if fewer threads are faster. The
+  // results have the same bits for any number of threads. Groups with helper threads need more
+  // memory. 0: UNISONO_THREADS, else 1 (no helper threads).
   int threads = 0;
-  // For ranks on several hosts that can already communicate, over a key-value store or another
-  // library. The function takes this rank's text and returns the texts of all ranks, by rank. The
-  // ranks then connect through this function, and nobody listens at `address`. `address` only
-  // selects which of its own addresses this rank uses: the one from which the system reaches
-  // `address`; the port is ignored. Without `address`, any address but a loopback is used. If this
-  // function throws, connect() rethrows the exception.
+  // For ranks on several hosts that can already exchange data through a key-value store or another
+  // library. The function receives this rank's text and returns the texts of all ranks, in rank
+  // order. connect() calls this function to exchange the ranks' addresses, so no rank listens at
+  // `address`. In this case, `address` only selects this rank's own address: the address from which
+  // the system reaches `address`, whose port is ignored. Without `address`, this rank uses any of
+  // its addresses except a loopback address. If the function throws, connect() rethrows the
+  // exception.
   std::function<std::vector<std::string>(const std::string& mine)> bootstrap = nullptr;
-  // A thread that waits for its peers, in connect() or in an operation, calls this function about
-  // ten times a second. This may be the progress thread. If the function returns true during
-  // connect(), connect() fails with `aborted`. If it returns true during an operation, the world
-  // ends with `aborted`, as after abort(). The function must not wait for operations, and must not
-  // throw.
+  // A thread that waits for peers, in connect() or in an operation, calls this function about ten
+  // times a second. This thread may be the progress thread. If the function returns true during
+  // connect(), connect() throws aborted. If the function returns true during an operation, the
+  // world ends with aborted, as after abort(). The function must not wait for operations, and must
+  // not throw.
   std::function<bool()> interrupted = nullptr;
 };
 
 // Options of Communicator::shrink().
 struct ShrinkOptions {
-  // Limit of the wait for ranks that may be alive and have not called shrink(). After this time the
-  // other ranks continue without them. -1: the limit of connect(); 0: no limit.
+  // Limit of the wait for ranks that may be alive but have not called shrink(). After this time,
+  // the ranks that have called shrink() continue alone. -1: the limit of connect(); 0: no limit.
   int timeout_ms = -1;
-  // true: at most one world can follow this world, even if the network separates its hosts. Count
-  // the ranks that are not proved dead: only more than half of them may continue, or exactly half
-  // if these include the lowest rank. false: all ranks that can reach each other continue.
+  // true: at most one world can follow this world, even if the network separates its hosts. Let R
+  // be the ranks that are not proved dead. Ranks may continue only if they are more than half of R,
+  // or if they are exactly half of R and include the lowest rank in R. false: all ranks that can
+  // reach each other continue.
   bool quorum = true;
 };
 
-// Local. Checks the UNISONO_* variables of the environment, and returns a sentence for each unknown
-// UNISONO_* variable. Use it in a program that connects long after its start, or whose options
-// override the environment. Addresses and folders are checked only when they are used.
+// Local. Checks the values of the UNISONO_* variables in the environment, and returns a sentence
+// for each unknown UNISONO_* variable. Call check_environment() early in a program that connects
+// late, or that overrides the environment with options. Addresses and folders are not checked until
+// they are used.
 // Threads: any.
 // Errors: config for the first variable with an invalid value.
 UNISONO_EXPORT std::vector<std::string> check_environment();

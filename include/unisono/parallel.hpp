@@ -1,4 +1,4 @@
-// libunisono_parallel: its whole C++ API.
+// The whole C++ API of libunisono_parallel.
 #pragma once
 
 #include "unisono/parallel/any_span.hpp"

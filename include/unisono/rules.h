@@ -1,5 +1,5 @@
-/* The rules of collective calls and of messages. They are the same in C (unisono.h) and in C++
- * (communicator.hpp). Errors have their C++ names here: usage is UNISONO_USAGE in C.
+/* The rules of collective calls and of messages, for C (unisono.h) and for C++ (communicator.hpp).
+ * This file uses the C++ names of errors; the C name of usage is UNISONO_USAGE.
  *
  * Shapes: `count` is in elements, `bytes` in bytes, and n is the size of the communicator.
  *
@@ -16,46 +16,52 @@
  *   exclusive_scan   count                           count                   the vector
  *
  * The result of scan on rank r is the reduction of the inputs of ranks 0 to r. The result of
- * exclusive_scan on rank r is the reduction of the inputs of ranks 0 to r-1. On rank 0 the result
- * of exclusive_scan is the operation's identity, such as 0 for sum; with a user-defined operation,
- * `out` of rank 0 is left unchanged. For both, avg is a usage error.
+ * exclusive_scan on rank r is the reduction of the inputs of ranks 0 to r-1. On rank 0, the result
+ * of exclusive_scan is the operation's identity, such as 0 for sum; a user-defined operation leaves
+ * `out` of rank 0 unchanged. In both scans, avg is a usage error.
  *
- * A buffer that a rank does not use, or that has no elements, may be null. The v-forms take lists
- * of n entries instead of `count`: the count of each rank's part, the same list on all ranks. For
- * all_to_all_v, `counts` has the elements that this rank sends to each rank, and `recv_counts` the
- * elements that it receives from each rank. counts[j] on rank i must equal recv_counts[i] on rank
- * j. Parts are packed in rank order unless `displs` (`recv_displs`) give their offsets in elements.
- * Lists are read before the function returns, also by the asynchronous forms.
+ * A buffer may be null if this rank does not use the buffer, or if the buffer has no elements. The
+ * v-forms have lists of n entries instead of `count`. `counts` has the number of elements of each
+ * rank's part, and is the same on all ranks, except in all_to_all_v. In all_to_all_v, counts[j] is
+ * the number of elements that this rank sends to rank j, and recv_counts[j] is the number of
+ * elements that this rank receives from rank j. Therefore counts[j] on rank i must equal
+ * recv_counts[i] on rank j. Without `displs`, parts are packed in rank order; otherwise `displs`
+ * has the offset of each part, in elements. For received parts in all_to_all_v, this list is
+ * `recv_displs`. All forms, also the asynchronous forms, read the lists before they return.
  *
- * In place: allowed if `in` and `out` start at the same address for broadcast, reduce, all_reduce,
- * all_to_all and the scans; if `in` is this rank's part of `out` for all_gather; if `out` is this
- * rank's part of `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`)
- * for scatter (gather). The v-forms follow the rules of the forms without v. Any other overlap is a
- * usage error. The caller owns all buffers.
+ * In place: `in` and `out` may overlap only as follows. Any other overlap is a usage error.
+ * - broadcast, reduce, all_reduce, all_to_all, scans: `in` and `out` start at the same address.
+ * - all_gather: `in` is this rank's part of `out`.
+ * - reduce_scatter: `out` is this rank's part of `in`.
+ * - scatter: on the root, `out` is the root's part of `in`.
+ * - gather: on the root, `in` is the root's part of `out`.
+ *
+ * The v-forms follow the rules of the forms without v. The caller owns all buffers.
  *
  * Agreement: all ranks of a communicator must make the same collective calls in the same order,
  * with the same count or counts, dtype, op, factor, root and algorithm. Otherwise all ranks get
  * mismatch: in the call that differs, or in the next call that waits for another rank, at the
- * latest in the next barrier. docs/reliability.md lists what is compared. If the call that differs
- * was a rank's last call, the rank reports the mismatch on stderr when it leaves, provided that it
- * has detected the mismatch by then.
+ * latest in the next barrier. docs/reliability.md lists the arguments that are compared. If the
+ * call that differs is a rank's last call and the rank still detects the mismatch, the rank
+ * reports the mismatch on stderr when it leaves.
  *
- * Errors: usage leaves the communicator as it was. After peer_lost, timeout, mismatch, aborted or
- * corrupt, and after resource or internal in an operation, the world has ended: every call on any
- * of its communicators gives the same error, on every rank. Only these functions can still be
- * called: those that report a state, those that free handles, abort and shrink. The remaining ranks
- * can continue with a shrink.
+ * Errors: after usage, the communicator is unchanged. After peer_lost, timeout, mismatch, aborted
+ * or corrupt, the world has ended: every call on any communicator of the world fails with the same
+ * error, on every rank. resource and internal also end the world if an operation reports them.
+ * After the end, only abort, shrink, functions that report a state, and functions that free a
+ * handle still work. The remaining ranks can continue with shrink.
  *
  * Messages: messages with the same tag from one rank to another arrive in the order in which they
  * were sent. A blocking send may return before the receive begins if the message fits into the
- * lane's buffers: 256 KiB within a host, about 2 MiB between hosts. A longer message, and one of
- * send_recv() from 64 KiB on, waits until the receiver takes messages from this rank; a message to
- * this rank itself never waits. A message may be shorter than the receive's buffer, and the receive
- * returns the length of the message. A message that is longer than the buffer is a mismatch.
+ * lane's buffers: 256 KiB within a host, about 2 MiB between hosts. A send of a longer message
+ * waits until the receiver reads messages from this rank. send_recv() may also wait for a message
+ * of at least 64 KiB. A send to this rank itself never waits. A message may be shorter than the
+ * receive's buffer; the receive returns the message's length. A message that is longer than the
+ * buffer is a mismatch.
  *
  * Threads: one thread at a time may use a communicator, its plans and its requests. It is a usage
  * error to start an operation while another thread is in a blocking operation; other violations may
- * not be detected. Sends and receives are separate from the collectives: one thread may send and
+ * not be detected. Sends and receives are separate from collectives: one thread may send and
  * receive while another thread makes collective calls. Different communicators are independent.
  * Functions with "Threads: any" may be called from any thread at any time, also during an
  * operation. */

@@ -1,6 +1,6 @@
-// Statistics: the number and bytes of a communicator's calls on this rank, the time that the calls
-// spent moving data, and the time that they waited for each rank. Statistics are always recorded;
-// this costs a few nanoseconds per call.
+// Statistics: the number and the bytes of a communicator's calls on this rank, the time spent
+// moving data, and the time spent waiting for each rank. Statistics are always recorded, at a cost
+// of a few nanoseconds per call.
 #pragma once
 
 #include <array>
@@ -21,29 +21,29 @@ struct Statistics {
   // All calls of one kind.
   struct Row {
     std::string what;         // "all_reduce", ..., "send", "recv"
-    std::uint64_t calls = 0;  // started, async ones included
-    // The sum over the calls. A call counts the larger of its input and its output; a receive
-    // counts the length of the message.
+    std::uint64_t calls = 0;  // all started calls
+    // The sum over the calls of the larger of input and output; for receives, the sum of the
+    // messages' lengths.
     std::uint64_t bytes = 0;
-    // Time in blocking calls minus waiting. One in 64 calls below 32 KiB is timed and stands for
-    // the other 63.
+    // Time in blocking calls, without waiting. For calls below 32 KiB, one call in 64 is timed, and
+    // its time counts 64 times.
     double moving_s = 0;
-    // Time in blocking calls and in Request::wait() during which the call made no progress for
-    // about a microsecond or more, because a peer had not yet entered the call, sent its data, or
-    // read this rank's data. The waiting of the progress thread does not count, because it delays
-    // nobody. Waits for asynchronous sends and receives do not count.
+    // Waiting time in blocking calls and in Request::wait(). A call waits if it makes no progress
+    // for about a microsecond or more, because a peer has not yet entered the call, sent its data,
+    // or read this rank's data. Waits of the progress thread do not count, because they delay no
+    // thread. Waits for asynchronous sends and receives do not count.
     double waiting_s = 0;
-    // The waiting time by the rank of the group that caused it. If several ranks are missing at
-    // once, the time counts for the first of them until it arrives. If a rank on this host has not
-    // entered the call, the time counts for that rank even where this rank needs its data only
-    // indirectly, as in a ring. If the missing rank is on another host, the time counts for the
-    // ranks in between. The sum over the ranks is waiting_s minus the waiting of receives from any
-    // rank.
+    // For each rank of the group, the waiting time that this rank caused. If several ranks are
+    // late, the time counts for one late rank until this rank arrives. If a rank on this host has
+    // not entered the call, the time counts for this rank even if its data reaches the waiting rank
+    // only through other ranks, as in a ring. If the late rank is on another host, the time counts
+    // for the rank whose message is missing. The sum over all ranks is waiting_s without the waits
+    // of receives from any rank.
     std::vector<double> waiting_for_s;
     std::array<std::uint64_t, kSkewBuckets> skew = {};
   };
 
-  std::vector<Row> rows;  // kinds that were called: collectives in enum order, then send, recv
+  std::vector<Row> rows;  // of called kinds: collectives in enum order, then send, recv
 
   // Local. Returns a readable table.
   UNISONO_EXPORT std::string text() const;

@@ -1,6 +1,6 @@
 /* Teams for C: several threads of each rank make one collective call together. team.hpp describes
- * the calls, the threads that make them and their results; results and errors are as in unisono.h,
- * and unisono_last_error() is per thread.
+ * the calls and the rules for their threads. unisono.h describes results and errors; each thread
+ * has its own unisono_last_error().
  *
  *   unisono_team_create(4, -1, comm, &team);      once, on every rank
  *   ... in thread t of 4, the same buffers and arguments in all four ...
@@ -15,12 +15,12 @@
 extern "C" {
 #endif
 
-typedef struct unisono_team_handle* unisono_team_t; /* the threads of a rank, as one caller */
+typedef struct unisono_team_handle* unisono_team_t; /* threads of a rank that call together */
 
-/* Collective. Makes a team with the same number of threads, 1 to 1024, on all ranks; comm stays
- * usable. One thread of each rank calls it. timeout_ms limits how long a call waits for the other
- * threads of its rank to make the call; 0: no limit, -1: 300000. The caller frees *team; *team is
- * NULL after a failure.
+/* Collective. One thread of each rank calls this function. Makes a team with the same number of
+ * threads, 1 to 1024, on all ranks; comm stays usable. timeout_ms limits the time for which a call
+ * waits for the other threads of its rank; 0: no limit, -1: 300000. The caller frees *team; *team
+ * is NULL after a failure.
  * Errors: USAGE; MISMATCH if the numbers differ. */
 UNISONO_EXPORT unisono_result_t unisono_team_create(int threads, int timeout_ms,
                                                     unisono_comm_t comm,
@@ -29,12 +29,13 @@ UNISONO_EXPORT unisono_result_t unisono_team_create(int threads, int timeout_ms,
  * of the team. */
 UNISONO_EXPORT unisono_result_t unisono_team_free(unisono_team_t* team) UNISONO_NOEXCEPT;
 
-/* Collective. All threads of the team on all ranks make each call, with the whole buffers; `thread`
- * counts from 0. A call returns when this rank's result is complete.
- * Shapes: as for unisono_broadcast() and the other collectives.
+/* Collective. On every rank, all threads of the team make each call, with the same whole buffers.
+ * `thread` is the number of the calling thread, from 0. A call returns when this rank's result is
+ * complete.
+ * Shapes: see rules.h.
  * In place: see rules.h.
- * Errors: those of unisono_run(); MISMATCH if two threads make different calls; TIMEOUT, naming the
- * thread that has not arrived. */
+ * Errors: those of unisono_run(); MISMATCH if two threads make different calls; TIMEOUT if a thread
+ * does not arrive (the text names the thread). */
 UNISONO_EXPORT unisono_result_t unisono_team_broadcast(void* data, size_t count,
                                                        unisono_dtype_t dtype, int root, int thread,
                                                        unisono_team_t team) UNISONO_NOEXCEPT;

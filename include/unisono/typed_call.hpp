@@ -1,4 +1,4 @@
-// The buffers of Communicator's typed forms, and the Calls that they become.
+// The buffers of Communicator's typed forms, and functions that build a Call from buffers.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@
 
 namespace unisono {
 
-// A buffer: anything that std::span can be constructed from, such as a span of any extent, a
+// A buffer: anything from which std::span can be constructed, such as a span of any extent, a
 // std::vector, a std::array or an array.
 template <typename B>
 concept InBuffer = requires(B& buffer) { std::span(buffer); };
 
-// A buffer whose elements outlive the call: not a temporary that owns its elements.
+// A buffer whose elements outlive the call, so not a temporary that owns its elements.
 template <typename B>
 concept AsyncInBuffer = InBuffer<B> && requires(B&& buffer) { std::span(std::forward<B>(buffer)); };
 
@@ -31,7 +31,7 @@ concept OutBuffer =
     AsyncInBuffer<B> &&
     !std::is_const_v<typename decltype(std::span(std::declval<B&>()))::element_type>;
 
-// A buffer with the same element type as another one.
+// A buffer with the same element type as another buffer.
 template <typename B, typename Other>
 concept InBufferLike = InBuffer<B> && std::is_same_v<ElementOf<B>, ElementOf<Other>>;
 template <typename B, typename Other>
@@ -39,8 +39,8 @@ concept AsyncInBufferLike = AsyncInBuffer<B> && InBufferLike<B, Other>;
 template <typename B, typename Other>
 concept OutBufferLike = OutBuffer<B> && InBufferLike<B, Other>;
 
-// A buffer that send() and recv() take without a length. A built-in array is not a Message, because
-// the number after it could be meant as a length or as a rank.
+// A buffer that send() and recv() accept without a length. Not a built-in array: in send(array, 4),
+// the 4 could be a length or a rank.
 template <typename B>
 concept Message = InBuffer<B> && std::is_trivially_copyable_v<ElementOf<B>> &&
                   !std::is_array_v<std::remove_reference_t<B>>;
@@ -61,13 +61,12 @@ constexpr Dtype dtype_of() {
   static_assert(kDtypeOf<T>.has_value(), "unisono: no Dtype for this element type");
   return *kDtypeOf<T>;
 }
-// The Calls of the typed forms. expect() throws usage if a span does not have the length that the
-// other arguments require.
+// Throws usage if a span does not have the length that the other arguments require.
 UNISONO_EXPORT void expect(Collective collective, const char* what, std::size_t have,
                            std::size_t need);
-// Returns how many elements a message has. Throws usage if its end is part of an element.
+// Returns the number of elements in a message. Throws usage if this is not a whole number.
 UNISONO_EXPORT std::size_t whole_elements(std::size_t bytes, std::size_t element_bytes);
-// Checks a v-form, whose lists give the lengths.
+// Compares the buffer lengths of a v-form with its lists.
 UNISONO_EXPORT void expect_parts(const Call& call, std::size_t in, std::size_t out, int rank,
                                  int ranks);
 template <typename T>
@@ -96,8 +95,8 @@ Call reduce_call(std::span<const T> in, std::span<T> out, Reduction reduction, i
           .reduction = reduction,
           .root = root};
 }
-// Builds a call in which one side is a part of `count` elements and the other is the vector of all
-// `ranks` parts.
+// Builds a call in which one buffer has a part of `count` elements, and the other buffer has the
+// parts of all ranks.
 template <typename T>
 Call part_call(Collective collective, std::span<const T> in, std::span<T> out, std::size_t count,
                int root, Reduction reduction = sum) {
@@ -135,7 +134,7 @@ Call reduce_scatter_call(std::span<const T> in, std::span<T> out, int ranks, Red
 }
 template <typename T>
 Call pair_call(std::span<const T> in, std::span<T> out, int ranks) {
-  const auto n = static_cast<std::size_t>(ranks < 1 ? 1 : ranks);  // an empty communicator refuses
+  const auto n = static_cast<std::size_t>(ranks < 1 ? 1 : ranks);  // run() refuses 0 ranks
   expect(Collective::all_to_all, "in", in.size(), in.size() / n * n);
   expect(Collective::all_to_all, "out", out.size(), in.size());
   return {.collective = Collective::all_to_all,

@@ -27,7 +27,7 @@ typedef enum unisono_result UNISONO_INT {
   UNISONO_CORRUPT = 8,    /* damaged file or message */
   UNISONO_RESOURCE = 9,   /* the system refused memory, a descriptor or an address */
   UNISONO_INTERNAL = 10,  /* a defect in unisono */
-  UNISONO_EVICTED = 11    /* the other ranks continued without this one, or may have */
+  UNISONO_EVICTED = 11    /* the other ranks continued without this rank, or may have */
 } unisono_result_t;
 
 /* Element types. */
@@ -47,21 +47,21 @@ typedef enum unisono_dtype UNISONO_INT {
   UNISONO_BOOL = 12 /* one byte, 0 or 1 */
 } unisono_dtype_t;
 
-/* Reduce operations. `unisono list --dtypes` prints the dtypes that each one supports. */
+/* Reduce operations. `unisono list --dtypes` prints the dtypes that each operation supports. */
 typedef enum unisono_op UNISONO_INT {
   UNISONO_SUM = 0,
   UNISONO_PROD = 1,
   UNISONO_MIN = 2,
   UNISONO_MAX = 3,
-  UNISONO_AVG = 4, /* the sum divided by the number of ranks; integers truncate towards zero, and
-                      only sums of 64-bit ones wrap; in host memory no float sum overflows */
+  UNISONO_AVG = 4, /* the sum divided by the number of ranks. Integer means truncate towards zero.
+                      Only sums of 64-bit integers wrap. In host memory, no float sum overflows */
   UNISONO_BAND = 5,
   UNISONO_BOR = 6,
   UNISONO_BXOR = 7,
   UNISONO_LAND = 8,
   UNISONO_LOR = 9,
   UNISONO_LXOR = 10,
-  UNISONO_PREMUL_SUM = 11, /* only in unisono_call_t: each rank's input times `factor`, summed */
+  UNISONO_PREMUL_SUM = 11, /* only in unisono_call_t: the sum of `factor` times each input */
   UNISONO_USER = 12        /* only in unisono_call_t: a function of the caller */
 } unisono_op_t;
 
@@ -93,17 +93,17 @@ typedef enum unisono_transport UNISONO_INT {
   UNISONO_TRANSPORT_TCP = 2     /* TCP also between ranks on one host */
 } unisono_transport_t;
 
-/* `from` of a receive: whichever rank sends first. A receive with the same tag that names the
- * sender has priority. */
+/* A receive with this value as `from` accepts a message from any rank. If a receive with the same
+ * tag names the sender, that receive gets the message first. */
 enum { UNISONO_ANY_SOURCE = -1 };
 
 /* A rank's handle on a group of ranks. */
 typedef struct unisono_comm_handle* unisono_comm_t;
-/* An operation in progress. unisono_wait() or unisono_wait_received() ends it. */
+/* An operation in progress. unisono_wait() or unisono_wait_received() frees the request. */
 typedef struct unisono_request_handle* unisono_request_t;
-/* A collective that has been checked, planned and lowered, and can be started repeatedly. */
+/* A collective call that has been checked, planned and lowered, and can be started repeatedly. */
 typedef struct unisono_plan_handle* unisono_plan_t;
-/* Registered memory: peers on this host read and write it directly. */
+/* Registered memory, which peers on this host read and write directly. */
 typedef struct unisono_region_handle* unisono_region_t;
 
 #if defined(__cplusplus)

@@ -32,12 +32,14 @@ enum class Dtype : std::uint8_t {
 };
 inline constexpr int kDtypeCount = 13;
 
-// Reduce operations. `avg` is the sum divided by the number of ranks. For `avg`, integers of up to
-// 32 bits are summed in 32 or 64 bits, 64-bit sums wrap, and the mean truncates towards zero.
-// Floats of fewer than 32 bits are summed in f32 and rounded once. No mean of floats in host memory
-// overflows, because f32 and f64 inputs are scaled by 2^-k. This rounds inputs below the number of
-// ranks times the least normal number. `premul_sum` multiplies inputs by a scalar before the sum;
-// `user` is the caller's function.
+// Reduce operations. `avg` is the sum divided by the number of ranks:
+// - Integers of up to 32 bits are summed in 32 or 64 bits. 64-bit sums wrap. The mean truncates
+//   towards zero.
+// - Floats of fewer than 32 bits are summed in f32, and the mean is rounded once. In host memory,
+//   no mean of floats overflows, because f32 and f64 inputs are first scaled by 2^-k. The scaling
+//   rounds inputs below the number of ranks times the least normal number.
+//
+// `premul_sum` multiplies inputs by a scalar before the sum. `user` is the caller's function.
 enum class ReduceOp : std::uint8_t {
   sum,
   prod,
@@ -108,8 +110,8 @@ UNISONO_EXPORT std::optional<Dtype> parse_dtype(std::string_view text);
 UNISONO_EXPORT std::optional<ReduceOp> parse_reduce_op(std::string_view text);
 UNISONO_EXPORT std::optional<Collective> parse_collective(std::string_view text);
 
-// Storage types for the formats that C++20 lacks. They hold bits and convert to and from float with
-// round-to-nearest-even; only the reductions compute with them.
+// Storage types for the formats that C++20 lacks. They hold bits, and convert to and from float
+// with round-to-nearest-even. Only reductions compute with these types.
 struct f16 {
   std::uint16_t bits = 0;
 };

@@ -1,5 +1,5 @@
-// libunisono: its whole C++ API. parallel.hpp, device.hpp and lab.hpp are the headers of the other
-// libraries.
+// The whole C++ API of libunisono. parallel.hpp, device.hpp and lab.hpp are the headers of the
+// other libraries.
 #pragma once
 
 #if __cplusplus < 202002L

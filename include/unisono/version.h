@@ -2,11 +2,11 @@
  * version of the running library. */
 #pragma once
 
-/* The first number: grows when programs must change. */
+/* The first number grows if programs must change. */
 #define UNISONO_VERSION_MAJOR 0
-/* The second number: grows with what is added. */
+/* The second number grows with new features. */
 #define UNISONO_VERSION_MINOR 1
-/* The third number: grows with corrections. */
+/* The third number grows with corrections. */
 #define UNISONO_VERSION_PATCH 0
 
 /* One number that grows with each version: 1.2.3 is 10203. */

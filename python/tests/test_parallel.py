@@ -359,6 +359,17 @@ def test_checkpoints(tmp_path):
     columns, whole = np.empty((6, 8), "f4").T[:, 2:5], np.empty(5, "i8")
     parallel.load_checkpoint(folder, {"w": ((8, 6), columns, (0, 2)), "b": ((5,), whole)})
     assert np.array_equal(columns, w[:, 2:5]) and np.array_equal(whole, b)
+
+    def load(comm):
+        rows = None if comm.rank == 4 else np.zeros((4, 6), "f4")
+        b_part = np.zeros(5, "i8")
+        parallel.load_checkpoint(folder, {"w": ("dp=2,tp=2: tp=shard(0)", rows), "b": ("a=5", b_part)}, comm)
+        assert comm.rank == 4 or np.array_equal(rows, w[4 * (comm.rank % 2) :][:4])
+        assert np.array_equal(b_part, b)
+        with pytest.raises(unisono.UsageError, match='"v" is not in'):
+            parallel.load_checkpoint(folder, {"v": ("a=5", b_part)}, comm)
+
+    unisono.run_threads(5, load)
     with pytest.raises(unisono.UsageError, match="is f32"):
         parallel.load_checkpoint(folder, {"w": ((8, 7), np.empty((8, 7), "f4"))})
     with pytest.raises(TypeError, match="has no part"):

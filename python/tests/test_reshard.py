@@ -200,6 +200,12 @@ def test_mistakes():
             Reshard(comm, {"w": ("float33", (4,), "a=1", "a=1")})
         with pytest.raises(unisono.ConfigError, match='tensor "w": layout "a=0": .*the size "0" of axis "a"'):
             Reshard(comm, {"w": ("float32", (4,), "a=1", "a=0")})
+        memory = np.zeros(7, "f4")
+        with pytest.raises(unisono.UsageError, match='`in` of "w" and `out` of "w" share memory on rank 0'):
+            moves.run({"w": memory[:4]}, {"w": memory[3:]})
+        memory = np.arange(8, dtype="f4")
+        moves.run({"w": memory[::2]}, {"w": memory[1::2]})
+        assert memory.tolist() == [0, 0, 2, 2, 4, 4, 6, 6]
         moves.close()
         return "right"
 
@@ -306,6 +312,96 @@ def test_dtensors():
     jobs = pytest.importorskip("jobs")
     pytest.importorskip("torch")
     assert jobs.run(4, move_dtensors) == ["right"] * 4
+
+
+def move_between_groups():
+    """Ranks 0 and 1 train, ranks 1 and 2 answer, rank 3 does neither. No rank knows both meshes but rank 1."""
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import DTensor, Replicate, Shard
+
+    import unisono.torch
+
+    rank = dist.get_rank()
+    trainer, engine = (dist.new_group(ranks, backend="gloo") for ranks in ([0, 1], [1, 2]))
+    torch.manual_seed(0)
+    whole = {"a": torch.randn(6, 4), "b": torch.randn(5), "c": torch.randn(3, 2)}
+    sources, to, wanted = {}, None, {}
+    if rank < 2:
+        mesh = DeviceMesh.from_group(trainer, "cpu")
+        sources["a"] = DTensor.from_local(whole["a"].chunk(2)[rank].clone(), mesh, [Shard(0)], run_check=False)
+        sources["b"] = DTensor.from_local(whole["b"].clone(), mesh, [Replicate()], run_check=False)
+    if rank == 1:  # as a stage that only this rank has
+        stage = DeviceMesh("cpu", [1], _init_backend=False)
+        sources["c"] = DTensor.from_local(whole["c"].clone(), stage, [Replicate()], run_check=False)
+    if rank in (1, 2):
+        engine_mesh = DeviceMesh.from_group(engine, "cpu")
+        wanted = {"a": whole["a"].chunk(2, 1)[rank - 1], "b": whole["b"], "c": whole["c"]}
+
+        def to(name, tensor):
+            assert tuple(tensor.shape) == tuple(whole[name].shape)
+            return engine_mesh, [Shard(1) if name == "a" else Replicate()]
+
+    plan = unisono.torch.Reshard(sources or None, to)
+    moved = None
+    for factor in (1, 2):
+        for source in sources.values():
+            source.to_local().mul_(factor)
+        work = plan.run(sources, out=moved, async_op=True)
+        assert isinstance(work, dist.Work) and work.wait() and work.is_success() and work.exception() is None
+        moved = work.result()
+        assert work.get_future().value() is moved and moved.keys() == wanted.keys()
+        for name, tensor in moved.items():
+            assert tensor.device_mesh is engine_mesh and torch.equal(tensor.to_local(), factor * wanted[name]), name
+    # Runs execute in order, also those that nobody waits for; other calls go on meanwhile.
+    for source in sources.values():
+        source.to_local().mul_(2)
+    plan.run(sources, out=moved, async_op=True)
+    dist.barrier()
+    plan.run(sources, out=moved)
+    plan.close()
+    for name, tensor in moved.items():
+        assert torch.equal(tensor.to_local(), 4 * wanted[name]), name
+    # Once, in the background, with a communicator of the caller, which stays usable.
+    comm = unisono.torch.experts._connect(None)
+    work = unisono.torch.reshard(sources.get("b"), to and (engine_mesh, [Shard(0)]), comm=comm, async_op=True)
+    values = np.ones(1, "f4")
+    comm.all_reduce(values, values)
+    assert values.tolist() == [4]
+    got = work.result()
+    assert (got is None) == (rank in (0, 3))
+    if got is not None:
+        assert torch.equal(got.to_local(), 4 * whole["b"].chunk(2)[rank - 1])
+    # Mistakes of one rank are raised on all ranks.
+    for bad, target, text in (
+        ({"a": whole["a"]} if rank == 3 else sources, to, "these are no DTensors: 'a'"),
+        (sources, None, "'a', 'b', 'c' has no mesh and placements in `to`"),
+        (sources, {"a": (engine_mesh, [Shard(0)])} if to else None, "'b', 'c' has no mesh and placements"),
+        (sources, to and (engine_mesh, [Shard(0) if rank == 1 else Replicate()]), "`to` has 'a' as .* on rank 1, and as .* on rank 2"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=text):
+            unisono.torch.reshard(bad, target)
+    # An error in the thread is raised by wait().
+    shared = dict(sources)
+    if rank == 1:
+        shared = {"b": DTensor.from_local(torch.zeros(5), sources["b"].device_mesh, [Replicate()], run_check=False)}
+    elif rank == 0:
+        shared = {"b": sources["b"]}
+    plan = unisono.torch.Reshard(shared or None, to and (engine_mesh, [Replicate()]), comm=comm)
+    work = plan.run(shared, out=shared if rank == 1 else None, async_op=True)
+    with pytest.raises(unisono.UsageError if rank == 1 else unisono.MismatchError):
+        work.wait()
+    assert work.is_completed() and not work.is_success() and isinstance(work.exception(), unisono.Error)
+    plan.close()
+    comm.close()
+    return "right"
+
+
+def test_dtensors_of_two_groups():
+    jobs = pytest.importorskip("jobs")
+    pytest.importorskip("torch")
+    assert jobs.run(4, move_between_groups) == ["right"] * 4
 
 
 def move_uneven_strided():

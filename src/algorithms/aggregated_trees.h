@@ -1,11 +1,11 @@
-// The parallel aggregated trees of PAT: which parts move how far in which step.
+// The parallel aggregated trees of PAT: for each step, the parts that move and how far they move.
 //
-// In an all_gather, each rank's part goes down a binomial tree over the other ranks; seen from its
+// In an all_gather, each rank's part goes down a binomial tree over the other ranks. Seen from its
 // owner, the tree is the same for each rank. A rank at distance d from the owner sends to the ranks
-// at distance d + 2^b, for every bit b below the lowest bit of d, the highest first. At first all
-// trees handle their highest bits, one bit after another, while no message would have more than
-// `aggregate` parts. Subtrees of 2^low distances remain. They are walked depth first, all at the
-// same time, so that a rank holds only few parts for the ranks below it.
+// at distance d + 2^b, for every bit b below the lowest bit of d, the highest bit first. The first
+// steps handle the highest bits of all trees, one bit per step, as long as no message has more than
+// `aggregate` parts. The remaining subtrees have 2^low distances each. All of them are walked depth
+// first at the same time, so that a rank holds only few parts for the ranks below it.
 #pragma once
 
 #include <vector>

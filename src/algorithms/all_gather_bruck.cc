@@ -3,7 +3,7 @@
 //
 //   steps    ceil(log_k(n)); for k = 2 the lower bound for any n
 //   sent     n-1 chunks per rank, the lower bound
-//   cost     M*alpha + (n-1)/n * S*beta, where M is how many of 1, 2, ..., n-1 have exactly one
+//   cost     M*alpha + (n-1)/n * S*beta, where M counts the integers from 1 to n-1 with exactly one
 //            non-zero digit in radix k: ceil(log2(n)) for k = 2, at most (k-1) * ceil(log_k(n))
 //   scratch  none: data is named by its chunk, so the rotation of the paper is not needed
 //   order    nothing is summed

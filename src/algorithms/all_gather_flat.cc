@@ -1,6 +1,6 @@
 // Flat all_gather: every rank sends its part to every other rank.
 //
-//   steps    n-1: in step s to the rank s places ahead, so that each rank gets one message
+//   steps    n-1: in step s each rank sends to the rank s places ahead, so it gets one message
 //   sent     n-1 chunks per rank, the lower bound
 //   cost     (n-1)*alpha + (n-1)/n * S*beta; one alpha if a rank can reach all others at once
 //   scratch  none

@@ -1,9 +1,9 @@
 // Hierarchical all_gather: from the outer level to the inner, so that little data crosses groups.
 //
-//   steps    sum over the levels of log2(L), or L-1 if L is no power of two
+//   steps    each level of L ranks adds log2(L) if L is a power of two, otherwise L-1
 //   sent     n-1 chunks per rank, the lower bound; m-1 of them at the top level of m groups
-//   cost     (steps)*alpha + (n-1)/n * S*beta; if each level has its own alpha and beta:
-//            (L-1) * (ranks above) chunks at a level
+//   cost     (steps)*alpha + (n-1)/n * S*beta. If each level has its own alpha and beta: at a
+//            level, a rank sends (L-1)*A chunks, where A is the product of L over the higher levels
 //   scratch  none
 //   order    nothing is summed
 //   limits   n a multiple of the groups; in place

@@ -3,8 +3,8 @@
 //
 //   steps    n/2
 //   sent     n-1 chunks per rank, the lower bound
-//   cost     n/2 * alpha + (n-1)/n * S*beta: half as many messages as a ring, and both directions
-//            of its links
+//   cost     n/2 * alpha + (n-1)/n * S*beta: half as many messages as a ring; they use both
+//            directions of the links
 //   scratch  none
 //   order    nothing is summed
 //   limits   n even, or 1; in place

@@ -1,8 +1,8 @@
 // PAT all_gather: every part goes down a tree, to far ranks first, a few parts per message.
 //
-//   steps    ceil(log2(n)) if a message may have n/2 parts; with A = 2^a parts, at most
-//            a + 2^(ceil(log2(n))-a) - 1, less if n is no power of two
-//   sent     n-1 chunks per rank, the lower bound; far ranks get few messages, and early
+//   steps    ceil(log2(n)) if a message may have n/2 parts. If it may have A = 2^a parts: at most
+//            a + 2^(ceil(log2(n))-a) - 1, and fewer if n is no power of two
+//   sent     n-1 chunks per rank, the lower bound; far ranks get few messages, in the first steps
 //   cost     (steps)*alpha + (n-1)/n * S*beta
 //   scratch  none: parts arrive at their final places and are forwarded from there
 //   order    nothing is summed

@@ -1,12 +1,13 @@
 // Double binary tree all_reduce: segments flow up two trees to rank 0, and down again.
 //
-//   steps    2 * (s + 2*ceil(log2(n)) - 2) for s segments, or two less
+//   steps    2 * (s + 2*ceil(log2(n)) - 2) for s segments; for some n two steps fewer
 //   sent     at most 2s+1 chunks, about 2*S bytes, by a rank with two children
-//   cost     half the steps * (2*alpha + S/s * (2*beta + gamma)), two steps less for n = 3;
-//            S*(2*beta + gamma) for long vectors, in O(log2(n)) steps instead of a ring's O(n)
+//   cost     (steps / 2) * (2*alpha + S/s * (2*beta + gamma)); for n = 3 (steps / 2 - 1) * (...).
+//            About S*(2*beta + gamma) for long vectors. The number of steps grows with log2(n); in
+//            a ring it grows with n
 //   scratch  none
-//   order    a rank's own input, then its children's sums as they arrive; the same order for all
-//            segments of a tree
+//   order    a rank's own input, then its children's sums as they arrive. All segments of a tree
+//            have the same order
 //   limits   none; in place
 //   source   Sanders, Speck and Traeff, Parallel Computing 35(12), 2009
 #include "algorithms/two_trees.h"

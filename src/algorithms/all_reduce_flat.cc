@@ -2,8 +2,8 @@
 //
 //   steps    2n (n > 1): n contributions in rank order, one copy to the output, n-1 sends
 //   sent     2(n-1) chunks per rank = 2(n-1)/n * S bytes, the lower bound
-//   cost     one port: (3n-4) * (alpha + S/n * beta) + (n-1)/n * S*gamma, because all ranks
-//            begin with rank 0 and wait for it. 2*alpha + 2(n-1)/n * S*beta if a rank can
+//   cost     one port: (3n-4) * (alpha + S/n * beta) + (n-1)/n * S*gamma, because all ranks first
+//            need the data of rank 0, and wait for it. 2*alpha + 2(n-1)/n * S*beta if a rank can
 //            reach all others at once
 //   scratch  one chunk per rank: the partial sum
 //   order    every chunk is summed in the order 0, 1, ..., n-1 (see rank_order.h)

@@ -1,9 +1,9 @@
 // Halving-doubling all_reduce (Rabenseifner): recursive halving, then recursive doubling.
 //
 //   steps    2 log2(p), with p the largest power of two <= n; 2 more unless n = p
-//   sent     2(p-1) chunks = 2(p-1)/p * S bytes, the lower bound; p more for a rank that represents
-//            a pair
-//   cost     2 log2(p)*alpha + 2(p-1)/p * S*beta + (p-1)/p * S*gamma for n = p; else
+//   sent     2(p-1) chunks = 2(p-1)/p * S bytes, the lower bound; a rank that represents a pair
+//            sends p chunks more
+//   cost     2 log2(p)*alpha + 2(p-1)/p * S*beta + (p-1)/p * S*gamma for n = p; otherwise
 //            2 alpha + 2 S*beta + S*gamma more
 //   scratch  none
 //   order    a balanced tree over the positions: first pairs, then distance p/2, p/4, ..., 1

@@ -1,10 +1,11 @@
 // Hierarchical all_reduce: reduce_scatter from the inner level to the outer, then all_gather back.
 //
-//   steps    2 * sum over the levels of log2(L), or L-1 if L is no power of two
+//   steps    each level of L ranks adds 2 log2(L) if L is a power of two, otherwise 2(L-1)
 //   sent     2(n-1) chunks = 2(n-1)/n * S bytes, the lower bound; 2(m-1)/n * S of them at the top
 //            level of m groups
-//   cost     (steps)*alpha + 2(n-1)/n * S*beta + (n-1)/n * S*gamma; if each level has its own
-//            alpha and beta: 2(L-1)/(L * ranks below) * S bytes at a level
+//   cost     (steps)*alpha + 2(n-1)/n * S*beta + (n-1)/n * S*gamma. If each level has its own alpha
+//            and beta: at a level, a rank sends 2(L-1)/L * S/B bytes, where B is the product of L
+//            over the lower levels
 //   scratch  none
 //   order    nested: sums of the inner level, then sums of these at the next level, and so on
 //   limits   n a multiple of the groups; in place

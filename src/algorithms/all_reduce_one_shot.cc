@@ -3,9 +3,9 @@
 //
 //   steps    n+1 (n > 1): n contributions in rank order, one copy to the output
 //   sent     n-1 chunks per rank = (n-1) * S bytes
-//   cost     one port: (2n-3) * (alpha + S*beta) + (n-1) * S*gamma, because all ranks
-//            begin with rank 0 and wait for it. One alpha if a rank can reach all others at
-//            once: the lowest latency for small vectors
+//   cost     one port: (2n-3) * (alpha + S*beta) + (n-1) * S*gamma, because all ranks first need
+//            the data of rank 0, and wait for it. If a rank can reach all others at once, one
+//            alpha: the lowest latency for small vectors
 //   scratch  one chunk per rank: the partial sum
 //   order    0, 1, ..., n-1 on every rank (see rank_order.h)
 //   limits   none; in place

@@ -2,7 +2,8 @@
 //
 //   steps    log2(p), with p the largest power of two <= n; 2 more unless n = p
 //   sent     log2(p) chunks = log2(p) * S bytes; 1 more for a rank that represents a pair
-//   cost     log2(p) * (alpha + S*beta + S*gamma) for n = p; else 2 alpha + 2 S*beta + S*gamma more
+//   cost     log2(p) * (alpha + S*beta + S*gamma) for n = p; otherwise 2 alpha + 2 S*beta + S*gamma
+//            more
 //   scratch  none
 //   order    a balanced tree over the positions. Both partners add the same two sums, and addition
 //            commutes, so all ranks have the same bits

@@ -1,11 +1,12 @@
 // Recursive multiplying all_reduce with radix k: in a round, k ranks exchange their sums.
 //
-//   steps    k for each of m rounds of k ranks and q for one round of q < k ranks, for the q*k^m
-//            ranks that take part; 1 more for an odd number of rounds; 2 more if other ranks exist
+//   steps    k for each of the m rounds of k ranks, and q for the round of q < k ranks, if q*k^m
+//            ranks take part. One more for an odd number of rounds; two more if other ranks exist
 //   sent     m*(k-1) + q-1 chunks; 1 more for a rank that represents a pair
 //   cost     m*R(k) + R(q), where R(k) = (k-1)*(alpha + S*beta + S*gamma) + (k-2)*(alpha + S*beta),
-//            because the ranks of a round receive in the same order; alpha + S*beta + S*gamma more
-//            to hand in, and alpha + S*beta to hand back if a rank that hands back ends last
+//            because the ranks of a round receive in the same order. If ranks hand in their input,
+//            alpha + S*beta + S*gamma more; if a rank that hands back a result ends last, another
+//            alpha + S*beta
 //   scratch  one chunk: the sums of every other round
 //   order    nested sums of k in the order of the digits, neighbours first. All ranks add the same
 //            sums in the same order, so all get the same bits

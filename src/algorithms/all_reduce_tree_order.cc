@@ -1,10 +1,11 @@
 // Tree-order all_reduce: reduce_scatter/tree_order, then the same messages in reverse.
 //
 //   steps    2 ceil(log2(n))
-//   sent     2(n-1) chunks per rank = 2(n-1)/n * S bytes, the lower bound, for n a power of two;
-//            else the same on average, and up to 2n+3 by a rank that adds for others (n <= 64)
-//   cost     2 log2(n)*alpha + 2(n-1)/n * S*beta + (n-1)/n * S*gamma for n a power of two; else
-//            more, because the blocks of tree_order.h wait for each other
+//   sent     2(n-1) chunks per rank = 2(n-1)/n * S bytes, the lower bound, for n a power of two.
+//            Otherwise the average is the same, and a rank that adds for others sends up to 2n+3
+//            (n <= 64)
+//   cost     2 log2(n)*alpha + 2(n-1)/n * S*beta + (n-1)/n * S*gamma for n a power of two.
+//            Otherwise more, because the blocks of tree_order.h wait for each other
 //   scratch  none
 //   order    tree(0, n), see tree_order.h
 //   limits   none; in place
@@ -53,7 +54,7 @@ Schedule build_all_reduce_tree_order(Shape shape) {
 extern constinit const Algorithm all_reduce_tree_order{
     .name = "tree_order",
     .collective = Collective::all_reduce,
-    .summary = "sums over a fixed tree, which several leaves per rank can continue",
+    .summary = "sums over a fixed tree; each input may be a sum over several leaves",
     .source = "Rabenseifner, ICCS 2004",
     .build = build_all_reduce_tree_order,
     .steps = [](Shape shape) { return 2 * ceil_log2(shape.ranks); },

@@ -2,13 +2,13 @@
 // digit j of d in radix k.
 //
 //   steps    ceil(log_k(n)); for k = 2 the lower bound
-//   sent     the non-zero digits of 1, 2, ..., n-1: about n * (k-1)/k * log_k(n) chunks
-//   cost     M*alpha + (sent)/n * S*beta, where M is how many of 1, 2, ..., n-1 have exactly one
-//            non-zero digit: fewest steps and most bytes for k = 2, one hop per part for k = n
+//   sent     one chunk per non-zero digit of 1, 2, ..., n-1: about n * (k-1)/k * log_k(n) chunks
+//   cost     M*alpha + (sent)/n * S*beta, where M counts the integers from 1 to n-1 with exactly
+//            one non-zero digit. k = 2 has the fewest steps and most bytes; k = n, one hop per part
 //   scratch  the parts that a rank forwards
 //   order    nothing is summed
-//   limits   not in place: a part may arrive before the part in its place has left; not the
-//            v-form: a rank would forward parts whose sizes only their two ends know
+//   limits   not in place, because a part may arrive before the part that it replaces has left. No
+//            v-form, because a rank that forwards a part does not know the part's size
 //   source   Bruck, Ho, Kipnis, Upfal and Weathersby, IEEE TPDS 8(11), 1997
 #include "algorithms/knomial.h"
 

@@ -1,13 +1,13 @@
 // Hierarchical all_to_all: a part goes digit by digit to its destination, inside groups first, so
 // that only few and long messages cross groups.
 //
-//   steps    sum over the levels of L-1 for even L, L for odd L
-//   sent     sum over the levels of (L-1)/L * n chunks
-//   cost     sum over the levels of (L-1)*alpha + (L-1)/L * S*beta, for even L
+//   steps    each level of L ranks adds L-1 if L is even, otherwise L
+//   sent     each level adds (L-1)/L * n chunks
+//   cost     each level adds (L-1)*alpha + (L-1)/L * S*beta if L is even
 //   scratch  the parts that a rank forwards
 //   order    nothing is summed
-//   limits   n a multiple of the groups; in place; not the v-form: a rank would forward parts whose
-//            sizes only their two ends know
+//   limits   n a multiple of the groups; in place. No v-form, because a rank that forwards a part
+//            does not know the part's size
 //   source   Traeff and Rougier, EuroMPI/ASIA 2014
 #include "algorithms/hierarchy.h"
 #include "algorithms/pairing.h"

@@ -1,5 +1,5 @@
-// Dissemination barrier: in step k every rank notifies the rank 2^k places ahead that it and all
-// ranks that have notified it so far have arrived.
+// Dissemination barrier: in step k, rank r notifies rank r + 2^k (mod n) that r has arrived, and
+// that all ranks that have notified r have arrived.
 //
 //   steps    ceil(log2(n))
 //   sent     ceil(log2(n)) empty messages per rank

@@ -1,6 +1,6 @@
 // Flat barrier: every rank notifies every other rank.
 //
-//   steps    n-1: in step s to the rank s places ahead
+//   steps    n-1: in step s each rank notifies the rank s places ahead
 //   sent     n-1 empty messages per rank
 //   cost     (n-1)*alpha; one alpha if a rank can reach all others at once
 //   scratch  none

@@ -1,9 +1,10 @@
 // Double binary tree broadcast: half of the segments flow down one tree, the other half down
 // another tree. A rank that forwards data in one tree is a leaf of the other.
 //
-//   steps    s + 2*ceil(log2(n)) - 2 for s segments, or one less
+//   steps    s + 2*ceil(log2(n)) - 2 for s segments; for some n one step fewer
 //   sent     at most s+1 chunks, about S bytes, by a rank with two children
-//   cost     (steps) * (alpha + S/s * beta), one step less for n = 3: S*beta for long vectors
+//   cost     (steps) * (alpha + S/s * beta); for n = 3, (steps - 1) * (alpha + S/s * beta). About
+//            S*beta for long vectors
 //   scratch  none
 //   order    nothing is summed
 //   limits   none; in place

@@ -1,14 +1,14 @@
 // Hierarchical broadcast: the vector is scattered in the root's groups; each rank there broadcasts
 // its part to the ranks at the same place in the other groups; every group gathers the parts.
 //
-//   steps    sum over all levels but the top one of L-1 plus log2(L) (or plus L-1 if L is no power
-//            of two); and ceil(log2(m)) at the top level of m groups
-//   sent     2(C-1) + ceil(log2(m)) chunks by the root, of C = n/m: every rank of its group sends
-//            one part to the other groups
+//   steps    each level of L ranks below the top adds L-1 + log2(L) if L is a power of two,
+//            otherwise 2(L-1); the top level of m groups adds ceil(log2(m))
+//   sent     2(C-1) + ceil(log2(m)) chunks by the root, with C = n/m ranks per group. Every rank of
+//            the root's group sends one part to the other groups
 //   cost     (steps)*alpha + (2(C-1) + ceil(log2(m)))/C * S*beta
 //   scratch  none
 //   order    nothing is summed
-//   limits   n a multiple of the groups; in place. No rank is sent data that it already has
+//   limits   n a multiple of the groups; in place. No rank receives data that it already has
 //   source   Traeff and Hunold, IEEE CLUSTER 2020
 #include <vector>
 

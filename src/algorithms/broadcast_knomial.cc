@@ -3,8 +3,8 @@
 //   steps    ceil(log_k(n)) levels; a rank sends up to k-1 times at each level
 //   sent     one chunk for each child of the root: at most (k-1) * ceil(log_k(n)) * S bytes
 //   cost     (children of the root) * (alpha + S*beta); fewer levels are faster if one write
-//            reaches several ranks, or a rank has several ports
-//   scratch  none
+//   cost     (children of the root) * (alpha + S*beta). Fewer levels are faster if one write
+//            reaches several ranks, or if a rank has several ports
 //   order    nothing is summed
 //   limits   none; in place
 //   source   Wilkins, Wang, Liu, Pham, Guo, Thakur, Dinda and Hardavellas, IEEE CLUSTER 2023

@@ -5,7 +5,7 @@
 //   cost     (ceil(log2(n)) + n-1)*alpha + 2(n-1)/n * S*beta: for long vectors
 //   scratch  none
 //   order    nothing is summed
-//   limits   none; in place. No rank is sent data that it forwarded in the scatter
+//   limits   none; in place. A rank does not receive data again that it forwarded in the scatter
 //   source   Barnett, Shuler, van de Geijn, Gupta, Payne and Watts, SHPCC 1994
 #include "algorithms/shapes.h"
 

@@ -1,12 +1,12 @@
-// Pipelined chain exclusive_scan: in s segments, every rank receives its result from the rank
-// before it, and sends the sum of the result and its input on.
+// Pipelined chain exclusive_scan: for each of s segments, rank r receives its result from rank r-1,
+// and sends the sum of this result and its own input to rank r+1.
 //
-//   steps    2(n-2 + s) - 1: as scan's, with a local sum between two hops; s for two ranks
+//   steps    2(n-2 + s) - 1, because a local sum comes between two hops; s for two ranks
 //   sent     s chunks = S bytes by every rank but the last, the lower bound
-//   cost     (n-2 + s) * (alpha + S/s * beta) + (n-3 + s) * S/s * gamma, the latter for n > 2
-//   scratch  the sums that are sent on, by ranks 1 to n-2
+//   cost     (n-2 + s) * (alpha + S/s * beta), and for n > 2 also (n-3 + s) * S/s * gamma
+//   scratch  on ranks 1 to n-2: the sums to be sent
 //   order    rank r sums in the order 0, 1, ..., r-1, one rank at a time
-//   limits   none; in place with a copy of the input, which the result would overwrite
+//   limits   none; in place. The input is copied first, because the result overwrites it
 //   source   Sanders and Traeff, EuroPVM/MPI 2006
 #include "algorithms/shapes.h"
 

@@ -1,11 +1,11 @@
-// Flat exclusive_scan: every rank sends its input to all higher ranks, which add up all they
-// receive.
+// Flat exclusive_scan: every rank sends its input to all higher ranks. A rank adds up the inputs
+// that it receives.
 //
 //   steps    n (n > 1): n-1 inputs in rank order, one copy to the output
 //   sent     n-1 chunks = (n-1) * S bytes by rank 0
-//   cost     (2n-3) * (alpha + S*beta) + (n-2) * S*gamma with one port. One alpha where a rank can
-//            reach all others at once: the lowest latency for small vectors
-//   scratch  one chunk on every rank but 0: the sum in the making
+//   cost     one port: (2n-3) * (alpha + S*beta) + (n-2) * S*gamma. If a rank can reach all others
+//            at once, one alpha: the lowest latency for small vectors
+//   scratch  one chunk on every rank but 0: the partial sum
 //   order    rank r sums in the order 0, 1, ..., r-1 (see rank_order.h)
 //   limits   none; in place
 //   source   Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007

@@ -1,11 +1,11 @@
-// Recursive doubling exclusive_scan: every rank sends its input to the next one; then the ranks but
-// 0 scan what they received.
+// Recursive doubling exclusive_scan: every rank sends its input to the next rank; then ranks 1 to
+// n-1 scan the inputs that they received.
 //
 //   steps    1 + ceil(log2(n-1)) (n > 1)
 //   sent     1 + ceil(log2(n-1)) chunks, of S bytes each, by rank 1
 //   cost     alpha + S*beta + ceil(log2(n-1)) * (alpha + S*beta + S*gamma)
 //   scratch  none
-//   order    a tree, that of scan's recursive_doubling on rank r-1 of n-1
+//   order    the tree of scan's recursive_doubling for rank r-1 of n-1 ranks
 //   limits   none; in place
 //   source   Hillis and Steele, CACM 29(12), 1986
 #include "algorithms/scans.h"

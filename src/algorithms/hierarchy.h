@@ -2,13 +2,14 @@
 //
 // `local=8x4` makes groups of 8 neighbours, larger groups of 4 of these, and a top level that
 // contains all larger groups. A rank's number has one digit per level, the innermost level lowest.
-// Ranks meet at a level if they differ in that digit only. So every rank takes part at every level,
-// and all ranks of a group use their own links out of the group at the same time.
+// Two ranks meet at a level if their numbers differ only in that level's digit. So every rank takes
+// part at every level, and all ranks of a group use their own links out of the group at the same
+// time.
 //
-// At each level, a collective over that many ranks runs in all groups at the same time: recursive
-// halving or doubling if the number is a power of two, a ring otherwise. The moves are emitted
-// directly into the larger schedule, not placed there with sub(), so the cost is only that of the
-// moves, even for 10^5 ranks.
+// At a level where L ranks meet, a collective over L ranks runs in all groups at the same time:
+// recursive halving or doubling if L is a power of two, otherwise a ring. The moves are added
+// directly to the larger schedule, without sub(), so building takes time only for the moves, even
+// for 10^5 ranks.
 #pragma once
 
 #include <array>

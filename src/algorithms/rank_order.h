@@ -1,8 +1,9 @@
 // Reduction in rank order, which every flat reduction uses.
 //
-// The owner of a chunk receives the inputs of ranks 0, 1, ..., n-1 into one scratch cell, one per
-// step. The input of rank 0 replaces the cell, and the others are added to it; the owner's own
-// input is a local move. A last local move copies the scratch cell to the output. Therefore
+// The owner of a chunk receives the inputs of ranks 0, 1, ..., n-1 into one scratch cell, one input
+// per step. The input of rank 0 replaces the cell's value, and the other inputs are added to it.
+// The owner's own input is a local move. A last local move copies the scratch cell to the output.
+// Therefore
 //
 //   - the result has the same bits on every owner;
 //   - an owner writes no output before it has read all of its inputs, so calls in place are right;

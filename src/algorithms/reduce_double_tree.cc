@@ -1,13 +1,13 @@
 // Double binary tree reduce: half of the segments flow up one tree, the other half up another tree.
 // A rank that adds sums in one tree is a leaf of the other.
 //
-//   steps    s + 2*ceil(log2(n)) - 2 for s segments, or one less
+//   steps    s + 2*ceil(log2(n)) - 2 for s segments; for some n one step fewer
 //   sent     s chunks = S bytes by every rank but the root
-//   cost     (steps) * (alpha + S/s * (beta + gamma)), one step less for n = 3: S*(beta + gamma)
-//            for long vectors
+//   cost     (steps) * (alpha + S/s * (beta + gamma)), but for n = 3 steps - 1 instead of steps.
+//            About S*(beta + gamma) for long vectors
 //   scratch  the sums of the tree in which a rank has children: half of the segments
-//   order    a rank's own input, then its children's sums as they arrive; the same order for all
-//            segments of a tree
+//   order    a rank's own input, then its children's sums as they arrive. All segments of a tree
+//            have the same order
 //   limits   none; in place
 //   source   Sanders, Speck and Traeff, Parallel Computing 35(12), 2009
 #include "algorithms/two_trees.h"

@@ -1,9 +1,9 @@
 // Reduce as reduce_scatter and gather (Rabenseifner): recursive halving, then a binomial gather.
 //
 //   steps    2 log2(p), with p the largest power of two <= n; 1 more unless n = p
-//   sent     p-1 + p/2 chunks by the neighbour of the root in the last exchange; the root p-1
-//   cost     2 log2(p)*alpha + 2(p-1)/p * S*beta + (p-1)/p * S*gamma, and alpha + S*beta + S*gamma
-//            more unless n = p: for long vectors
+//   sent     p-1 + p/2 chunks by the neighbour of the root in the last exchange; p-1 by the root
+//   cost     for long vectors: 2 log2(p)*alpha + 2(p-1)/p * S*beta + (p-1)/p * S*gamma; if n is not
+//            p, alpha + S*beta + S*gamma more
 //   scratch  the sums, except on the root: at most p chunks
 //   order    a balanced tree over the positions: first pairs, then distance p/2, p/4, ..., 1
 //   limits   none (a rank beyond the power of two hands its input to a neighbour); in place

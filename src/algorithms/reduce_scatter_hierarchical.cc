@@ -1,10 +1,11 @@
 // Hierarchical reduce_scatter: from the inner level to the outer, so that little data crosses
 // groups.
 //
-//   steps    sum over the levels of log2(L), or L-1 if L is no power of two
+//   steps    each level of L ranks adds log2(L) if L is a power of two, otherwise L-1
 //   sent     n-1 chunks per rank, the lower bound; m-1 of them at the top level of m groups
-//   cost     (steps)*alpha + (n-1)/n * S*(beta + gamma); if each level has its own alpha and beta:
-//            (L-1) * (ranks above) chunks at a level
+//   cost     (steps)*alpha + (n-1)/n * S*(beta + gamma). If each level has its own alpha and beta:
+//            at a level, a rank sends (L-1)*A chunks, where A is the product of L over the higher
+//            levels
 //   scratch  the sums that a rank forwards: at most n-1 chunks per rank
 //   order    nested: sums of the inner level, then sums of these at the next level, and so on
 //   limits   n a multiple of the groups; in place

@@ -1,8 +1,8 @@
-// PAT reduce_scatter: the sums of every part go up a tree, from far ranks last, a few sums per
-// message.
+// PAT reduce_scatter: the sums of every part go up a tree, a few sums per message; hops between far
+// ranks come last.
 //
-//   steps    ceil(log2(n)) if a message may have n/2 parts; with A = 2^a parts, at most
-//            a + 2^(ceil(log2(n))-a) - 1, less if n is no power of two
+//   steps    ceil(log2(n)) if a message may have n/2 parts. If it may have A = 2^a parts: at most
+//            a + 2^(ceil(log2(n))-a) - 1, and fewer if n is no power of two
 //   sent     n-1 chunks per rank, the lower bound
 //   cost     (steps)*alpha + (n-1)/n * S*beta + (n-1)/n * S*gamma
 //   scratch  the incomplete sums: at most A * ceil(log2(n)) chunks at a time

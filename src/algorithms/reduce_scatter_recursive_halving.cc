@@ -2,8 +2,8 @@
 //
 //   steps    log2(p), with p the largest power of two <= n; 2 more unless n = p
 //   sent     n-1 chunks for n = p, the lower bound; n by a rank that hands in its input
-//   cost     log2(p)*alpha + (n-1)/n * S*beta + (n-1)/n * S*gamma for n = p; else 2 alpha and
-//            up to n+1 more parts
+//   cost     log2(p)*alpha + (n-1)/n * S*beta + (n-1)/n * S*gamma for n = p; otherwise 2 alpha and
+//            up to n+1 parts more
 //   scratch  the sums that a rank forwards: at most n-1 chunks per rank
 //   order    a balanced tree over the positions: first pairs, then distance p/2, p/4, ..., 1
 //   limits   none (a rank beyond the power of two hands its input to a neighbour); in place

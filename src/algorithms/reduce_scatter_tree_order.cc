@@ -1,9 +1,9 @@
-// Tree-order reduce_scatter: the same additions for any number of ranks per leaf range.
+// Tree-order reduce_scatter: sums over the fixed tree of tree_order.h.
 //
 //   steps    ceil(log2(n))
 //   sent     n-1 chunks per rank, the lower bound
-//   cost     log2(n)*alpha + (n-1)/n * S*(beta + gamma) for n a power of two; else more, because
-//            the blocks of tree_order.h wait for each other
+//   cost     log2(n)*alpha + (n-1)/n * S*(beta + gamma) for n a power of two; otherwise more,
+//            because the blocks of tree_order.h wait for each other
 //   scratch  the sums that a rank forwards: at most n-1 chunks per rank
 //   order    tree(0, n), see tree_order.h
 //   limits   none; in place
@@ -26,7 +26,7 @@ Schedule build_reduce_scatter_tree_order(Shape shape) {
 extern constinit const Algorithm reduce_scatter_tree_order{
     .name = "tree_order",
     .collective = Collective::reduce_scatter,
-    .summary = "sums over a fixed tree, which several leaves per rank can continue",
+    .summary = "sums over a fixed tree; each input may be a sum over several leaves",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
     .build = build_reduce_scatter_tree_order,
     .steps = [](Shape shape) { return ceil_log2(shape.ranks); },

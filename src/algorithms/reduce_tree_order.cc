@@ -1,5 +1,5 @@
-// Tree-order reduce: each node of a fixed tree is added on the root if the node contains the root,
-// otherwise on the node's first rank.
+// Tree-order reduce: the sum of each node of a fixed tree is computed on the root if the node
+// contains the root, otherwise on the node's first rank.
 //
 //   steps    ceil(log2(n))
 //   sent     1 chunk = S bytes by every rank but the root
@@ -65,7 +65,7 @@ Schedule build_reduce_tree_order(Shape shape) {
 extern constinit const Algorithm reduce_tree_order{
     .name = "tree_order",
     .collective = Collective::reduce,
-    .summary = "sums over a fixed tree, which several leaves per rank can continue",
+    .summary = "sums over a fixed tree; each input may be a sum over several leaves",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
     .build = build_reduce_tree_order,
     .steps = [](Shape shape) { return ceil_log2(shape.ranks); },

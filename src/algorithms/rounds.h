@@ -1,9 +1,9 @@
 // Rounds of exchanges for recursive multiplying, for any number of ranks and any radix.
 //
-// Let k^m be the largest power of the radix that is at most n, and q = n / k^m rounded down. Then q
-// * k^m ranks take part, and the others are folded (fold.h). The positions of the ranks that take
-// part have m digits in radix k and a highest digit in radix q. In a round, all positions meet that
-// differ in one digit only.
+// Let k^m be the largest power of the radix that is at most n, and q = n / k^m rounded down. Then
+// q*k^m ranks take part, and the others are folded (fold.h). The positions of the ranks that take
+// part have m digits in radix k and a highest digit in radix q. In a round, positions exchange data
+// if they differ only in the round's digit.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,7 @@
-// Pipelined chain scan: in s segments, every rank adds the sum of the rank before it, and sends on.
+// Pipelined chain scan: for each of s segments, rank r receives the sum of rank r-1, adds its own
+// input, and sends the result to rank r+1.
 //
-//   steps    n-2 + s: s segments leave rank 0, the last of them has n-2 more hops to go
+//   steps    n-2 + s: s segments leave rank 0, and the last segment has n-2 more hops to go
 //   sent     s chunks = S bytes by every rank but the last, the lower bound
 //   cost     (n-2 + s) * (alpha + S/s * (beta + gamma)). See optimal_segments
 //   scratch  none

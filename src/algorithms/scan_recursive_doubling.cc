@@ -4,8 +4,8 @@
 //   sent     ceil(log2(n)) chunks = ceil(log2(n)) * S bytes by rank 0
 //   cost     ceil(log2(n)) * (alpha + S*beta + S*gamma)
 //   scratch  none
-//   order    a tree: at distance d, the sum of the d ranks that end d before the rank comes before
-//            the sum of the d that end with it
+//   order    a tree: at distance d, rank r adds the sum of the d ranks up to r-d (first operand)
+//            and the sum of the d ranks up to r (second operand)
 //   limits   none; in place
 //   source   Hillis and Steele, CACM 29(12), 1986
 #include "algorithms/scans.h"

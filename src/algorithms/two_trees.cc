@@ -7,8 +7,8 @@
 namespace unisono::algorithms {
 namespace {
 
-// Returns the parent in the first tree: the middle of the next larger block, or of the block after
-// that if the middle is beyond q.
+// Returns the parent in the first tree: the middle of the next larger block. If this middle is
+// beyond q, returns the middle of the block after that block.
 int first_parent(int q, int position) {
   if (position == floor_power_of_two(q)) {
     return 0;

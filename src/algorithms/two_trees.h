@@ -2,13 +2,13 @@
 //
 // The root is in neither tree. The other ranks, at positions 1 to q counted from the root, form two
 // trees: a position that forwards data in one tree is a leaf of the other. In the first tree, odd
-// positions are leaves, and the root of the subtree 1..2^h-1 is its middle. The second tree is the
-// first tree mirrored for even q, and shifted by one place for odd q.
+// positions are leaves, and the root of the subtree of positions 1..2^h-1 is the middle position.
+// The second tree is the first tree mirrored for even q, and shifted by one place for odd q.
 //
 // Even chunks go down the first tree, odd chunks down the second. Every edge has a colour, 0 or 1.
 // The two edges into a position have different colours, and so have the edges out of a position. A
-// position uses an edge of colour c only in steps of that parity, so it sends at most once and
-// receives at most once per step.
+// position uses its edges of colour 0 only in even steps and those of colour 1 only in odd steps,
+// so it sends at most once and receives at most once per step.
 #pragma once
 
 #include <array>

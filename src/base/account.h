@@ -1,5 +1,5 @@
-// Account of how a reader interpreted a file that another program wrote. cli/account.h prints it as
-// text and as JSON.
+// Records how a reader interpreted a file that another program wrote. cli/account.h prints the
+// record as text and as JSON.
 //
 // A reader counts the entries that it used. leave_out() records why entries were skipped, and
 // assume() records what the file did not specify. A reader rejects a file that contradicts itself.

@@ -1,5 +1,5 @@
-// Limits how often a waiting thread calls ConnectOptions::interrupted, which may be slow: in Python
-// it checks for signals.
+// Limits how often a waiting thread calls ConnectOptions::interrupted. This function may be slow:
+// in Python it checks for signals.
 #pragma once
 
 #include <functional>

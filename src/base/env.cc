@@ -43,7 +43,7 @@ constexpr std::array<EnvVariable, 33> kVariables = {{
     {"UNISONO_CONNECT_TIMEOUT_MS", "30000", "How long to wait for all ranks; 0: no limit"},
     {"UNISONO_TIMEOUT_MS", "300000", "How long one operation may wait for its peers; 0: no limit"},
     {"UNISONO_DEADLOCK", "tell",
-     "What to do when ranks can never go on: tell, abort or off; \"abort,after_ms=1000\""},
+     "What to do when ranks can never continue: tell, abort or off; \"abort,after_ms=1000\""},
     {"UNISONO_SILENCE_MS", "2000",
      "How long another host may be silent before its ranks count as lost"},
     {"UNISONO_ALGORITHM", "",

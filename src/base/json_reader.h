@@ -1,5 +1,5 @@
-// Streaming JSON reader, for documents of which only a part should stay in memory. json.h builds a
-// tree with it.
+// Streaming JSON reader, for documents of which only a part should stay in memory. json.h uses this
+// reader to build trees.
 //
 // Every error has a position: "byte N" if the text is not valid JSON, otherwise a JSON pointer.
 // Nesting, string length and number range are limited, and keys must be unique.

@@ -62,13 +62,14 @@ constexpr std::size_t coded_elements(MoveCode code, std::size_t bytes) {
   return coded_bytes(code, elements) == bytes ? elements : 0;
 }
 
-// Error bound for a sum whose inputs and result are each rounded at most once, besides f32
+// Error bound for a sum whose inputs and result are each rounded at most once, in addition to f32
 // rounding. For finite numbers, the error of an element is at most `worst` times M plus 2^-149 per
 // rounding. M is the sum, over the rounded inputs, of the greatest magnitude in the element's block
 // of 32. Each i8 rounding adds up to half a scale, each bf16 rounding up to 2^-8 of the element.
 // The last 1 to 3 elements of a bf16 message have an error of up to 2^-134 per rounding. If the
 // numbers are normally distributed and independent, the root mean square of the error is at most
-// `normal` times that of the result, for any number of ranks; coded_blocks_test.cc measures this.
+// `normal` times the root mean square of the result, for any number of ranks; coded_blocks_test.cc
+// measures this.
 struct SumError {
   double worst = 0;
   double normal = 0;

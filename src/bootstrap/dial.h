@@ -1,4 +1,4 @@
-// Dials one stream to one rank of the job, again and again until it is connected.
+// Connects one stream to one rank of the job, and retries until the connection exists.
 #pragma once
 
 #include <poll.h>

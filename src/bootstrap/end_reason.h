@@ -35,7 +35,7 @@ class EndReasonReader {
   // Reads the environment, so no other thread may change the environment meanwhile.
   EndReasonReader() = default;
   // Returns a text such as "killed by SIGKILL\nlook at its last output". If the launcher has begun
-  // to end the job, it may have ended this rank too; then returns the launcher's reason instead,
+  // to end the job, it may have ended this rank too. In this case, returns the launcher's reason,
   // such as "ended by the launcher after process 2 of the job exited with code 1\nlook ...". Waits
   // briefly if the launcher has not written yet. Any thread may call.
   std::string end_and_advice(const EndReason& end, std::string_view advice) const;

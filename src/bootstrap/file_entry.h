@@ -8,7 +8,7 @@
 namespace unisono::comm {
 
 // This rank's entry in the file. The last rank to enter removes the file. If ranks named in the
-// file have died, the next rank begins the file anew.
+// file have died, the next rank begins the file again.
 class FileEntry {
  public:
   // With rank -1, takes the lowest free number. Errors: config (the file is of another kind, or the

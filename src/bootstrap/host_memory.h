@@ -13,9 +13,9 @@
 namespace unisono::comm {
 
 // Describes an operation in one cache line, for error texts about mismatches, timeouts and deaths.
-// Only the line's rank writes it, before the operation's first message. Others read it only if
-// something is wrong. As in a seqlock, the line has the sequence, the words, and the sequence
-// again.
+// A line belongs to one rank. Only this rank writes the line, before the operation's first message.
+// Other ranks read the line only if something is wrong. As in a seqlock, the line has the sequence,
+// the words, and the sequence again.
 inline constexpr int kFlightWords = 7;
 struct alignas(shm::kLine) FlightEntry {
   std::atomic<std::uint64_t> sequence;  // of the operation, from 1; 0: being written

@@ -1,6 +1,6 @@
 // The log that `unisono run` shares with the ranks on its host: a file that UNISONO_LAUNCHER names.
 // With --hosts, each rank has its own file, and the rank's shell writes the end of the process to
-// it. All writers append whole lines:
+// this file. All writers append whole lines:
 //
 //   job NAME RANKS            first line, by the launcher
 //   end RANK HOW              by the launcher: the process of that rank has ended

@@ -17,8 +17,8 @@
 namespace unisono::comm {
 namespace {
 
-// An address in a rank's memory and the value expected there. The check is needed because another
-// process may have got the rank's pid.
+// An address in a rank's memory and the value expected at this address. A different value shows
+// that another process has got the rank's pid.
 struct Probe {
   std::uint64_t address = 0;
   std::uint64_t value = 0;

@@ -2,10 +2,11 @@
 // is shared memory.
 //
 // Rendezvous: rank 0 listens on an abstract Unix socket named after the job. Every other rank
+// Rendezvous: rank 0 listens on an abstract Unix socket named after the job. Every other rank
 // connects, proves the token and the uid (SO_PEERCRED), and sends its rank. These connections stay
-// open, as a star for small blocking exchanges. In addition, a mesh between ranks of different
-// processes passes descriptors (registered memory). A death becomes visible as a closed connection
-// and a readable pidfd. Ranks that are threads of one process join in the same way.
+// open, as a star for small blocking exchanges. In addition, ranks of different processes connect
+// to each other, to pass descriptors (registered memory). If a rank dies, its connections close and
+// its pidfd becomes readable. Ranks that are threads of one process join in the same way.
 #pragma once
 
 #include <cstddef>
@@ -25,10 +26,11 @@ namespace unisono::comm {
 
 class LocalWorld {
  public:
-  // Blocks until all ranks have joined. The options must be complete (see resolve()). `names` are
-  // the ranks on this host if there are several hosts. `watch` is called about ten times a second
-  // while ranks are missing; if it throws, the wait ends. Errors: config (a rank came twice, or
-  // sizes differ), connection ("joined 6 of 8; missing ranks 3, 5", or the token was refused).
+  // Blocks until all ranks have joined. The options must be complete (see resolve()). If there are
+  // several hosts, `names` are the ranks on this host. While ranks are missing, join() calls
+  // `watch` about ten times a second; if `watch` throws, the wait ends. Errors: config (a rank came
+  // twice, or sizes differ), connection ("joined 6 of 8; missing ranks 3, 5", or the token was
+  // refused).
   static std::unique_ptr<LocalWorld> join(const ConnectOptions& options, RankNames names = {},
                                           const std::function<void()>& watch = nullptr);
   virtual ~LocalWorld() = default;

@@ -1,6 +1,6 @@
-// The connections between ranks of different processes: they carry descriptors and show deaths.
+// The connections between ranks of different processes: they pass descriptors and reveal deaths.
 //
-// Threads: any thread may call, except add(), which belongs to the set-up.
+// Threads: only the set-up may call add(); any thread may call the other functions.
 #pragma once
 
 #include <atomic>

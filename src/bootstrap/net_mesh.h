@@ -10,8 +10,9 @@
 namespace unisono::tcp {
 
 // `addresses` has, per rank, the possible addresses of its acceptor, which are tried in this order
-// again and again. It is empty for this rank and for ranks that need no connection. Returns the
-// streams by rank, as Connections needs them; they are encrypted if the identity says so. Errors:
+// again and again. The list is empty for this rank, and for each rank that needs no connection.
+// Returns the streams by rank, as Connections needs them; they are encrypted if the identity says
+// so. Errors:
 //   connection   names the missing ranks and the reasons
 //   peer_lost    names a dead rank (MeetOptions::all_listen) within half a second
 //   resource     there is no free descriptor

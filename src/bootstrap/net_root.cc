@@ -12,8 +12,8 @@
 namespace unisono::comm {
 namespace {
 
-// A rank that closes before it has sent its card may have given up just before the answer came. It
-// connects again within this time, or it is gone.
+// A rank that closes before it has sent its card may have given up just before the answer came. If
+// it does not connect again within this time, it is gone.
 constexpr int kComesAgainMs = 800;
 
 class Host {

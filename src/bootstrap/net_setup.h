@@ -1,4 +1,4 @@
-// Steps that the first connecting over the network and connecting after a failure have in common.
+// Steps that the first connection over the network shares with the reconnection after a failure.
 #pragma once
 
 #include <memory>

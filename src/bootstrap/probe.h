@@ -1,5 +1,5 @@
-// Tests whether a rank that listened is still there: whether its port is open, and whether its host
-// answers at all.
+// Tests whether a rank that used to listen still exists: whether its port is open, and whether its
+// host answers at all.
 #pragma once
 
 #include <poll.h>

@@ -1,5 +1,5 @@
-// Connecting on rank 0's side: admits the ranks of the job, and prevents strangers from disturbing
-// it.
+// Connecting on rank 0's side: admits the ranks of the job, and keeps strangers from disturbing the
+// job.
 #pragma once
 
 #include <array>

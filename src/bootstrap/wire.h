@@ -1,9 +1,9 @@
 // Messages between ranks before there is shared memory: a hello of fixed size, and frames.
 //
 // A frame consists of one or more packets of a SOCK_SEQPACKET socket. Each packet starts with its
-// type and with a flag that says whether more packets of the frame follow. So an error can
-// interrupt a long frame. Descriptors travel with the first packet. All sockets are non-blocking.
-// The caller's `AwaitSocket` waits, and throws when it gives up.
+// type and with a flag for "more packets of this frame follow". So an error can interrupt a long
+// frame. Descriptors are sent with the first packet. All sockets are non-blocking. The caller's
+// `AwaitSocket` waits, and throws when it gives up.
 #pragma once
 
 #include <sys/types.h>

@@ -10,7 +10,7 @@
 namespace unisono::comm {
 namespace {
 
-// Ranks of one process use one mapping. The first rank makes it, and the others share its
+// Ranks of one process use one mapping. The first rank makes the mapping, and all of them share its
 // ownership.
 struct MemoryNote {
   const std::shared_ptr<ProcessMemory>* process = nullptr;

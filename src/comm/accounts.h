@@ -1,8 +1,8 @@
-// Counts the cost of a group's calls to this rank (unisono/statistics.hpp), and publishes the
+// Counts the costs of a group's calls on this rank (unisono/statistics.hpp), and publishes the
 // counts in the group's shared memory.
 //
-// A short call reads no clock: only one call in 64 is timed, and only several consecutive idle
-// polls count as a wait. One thread at a time writes; any thread may read.
+// A short call reads no clock: only one call in 64 is timed, and idle polls count as a wait only if
+// there are several in a row. One thread at a time writes; any thread may read.
 #pragma once
 
 #include <atomic>

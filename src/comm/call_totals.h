@@ -1,4 +1,4 @@
-// The cost of one kind of call to a rank, since the rank's group was made. One thread at a time
+// The costs of one kind of call on a rank, since the rank's group was made. One thread at a time
 // writes; any thread may read.
 #pragma once
 

@@ -25,9 +25,9 @@ constexpr Clock::duration kLongestPause = std::chrono::milliseconds(500);
 constexpr int kCalm = 4;
 // If programs seldom take a whole slice, sleeping in every wait would cost more than it saves.
 // Linux first divides a core between sessions and containers, so ranks of one session yield quickly
-// among themselves until another session's turn comes. For four ranks on two cores beside two
-// computing ranks in another session, 8 B took 15 us on average with this rule, and 26 us without
-// it, when each such turn caused sleeping.
+// among themselves until another session's turn comes. Without this rule, every such turn made
+// ranks sleep. Measured with four ranks on two cores beside two computing ranks of another session:
+// a call of 8 B took 15 us on average with this rule, and 26 us without it.
 constexpr int kSeldom = 100;
 // A single count of runnable threads may include a launcher or a daemon that woke for a moment.
 // With three confirmations, four ranks alone on two cores took 0.96 of the time (43 calls and

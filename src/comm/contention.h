@@ -1,7 +1,7 @@
 // Detects other programs that compute on this rank's cores, from the time that a yield takes.
-// Beside such programs, a waiting thread should sleep at once. A thread that is woken gets its core
-// soon, a thread that yields waits for whole time slices of the others, and a thread that spins
-// uses up its own slice.
+// Beside such programs, a waiting thread should sleep at once, because a thread that is woken gets
+// its core soon. A thread that yields waits for whole time slices of the other programs, and a
+// thread that spins uses up its own slice.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// The shared memory of new groups: on each host, one member makes it and the other members map it.
-// All ranks in this file are world ranks.
+// The shared memory of new groups: on each host, one member makes the memory and the other members
+// map it. All ranks in this file are world ranks.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Runs a group's operations: one collective at a time, and its sends and receives. Not thread-safe:
-// either one blocking call uses one of the two parts alone, or the queue uses both.
+// at any time, either one blocking call uses one of these two parts, or the queue uses both.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Short time slices for threads that wait while others compute on their cores. Linux 6.12 and newer
-// runs such a thread sooner when it wakes, without giving it a larger share of the core. Older
+// Short time slices for threads that wait while others compute on their cores. When such a thread
+// wakes, Linux 6.12 and newer runs it sooner, without giving it a larger share of the core. Older
 // kernels ignore the setting.
 #pragma once
 

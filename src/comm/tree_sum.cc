@@ -15,8 +15,8 @@
 namespace unisono {
 namespace {
 
-// Returns true if the tree over the leaves of ranks [first, end) contains the tree over these
-// ranks, with one subtree per rank.
+// Returns true if each of the ranks [first, end) has one subtree of the tree over their leaves, and
+// if these subtrees are joined as in the tree over the ranks.
 bool is_tree_of_ranks(std::span<const std::size_t> starts, std::size_t first, std::size_t end) {
   if (end - first == 1) {
     return starts[first] < starts[end];
@@ -138,7 +138,8 @@ TreeSum::TreeSum(const Shape& shape) : shape_(shape), next_(shape.first) {
     refuse_leaves(
         "leaf " + std::to_string(shape.first) + " is not one of " + std::to_string(shape.leaves) +
             " leaves",
-        "`leaves` counts those of all ranks, and `first` is the number of this rank's first one");
+        "`leaves` counts the leaves of all ranks, and `first` is the number of this rank's first "
+        "leaf");
   }
 }
 
@@ -180,7 +181,7 @@ void TreeSum::sum(void* out) const {
     refuse_leaves(nodes_.empty() ? "has no leaf"
                                  : "has leaves " + range_text(nodes_.front().first,
                                                               nodes_.back().end, shape_.leaves),
-                  "add all leaves, or sum those of all ranks with all_reduce()");
+                  "add all leaves, or sum the leaves of all ranks with all_reduce()");
   }
   if (const std::vector<std::byte>& sum = nodes_.front().sum; !sum.empty()) {
     std::memcpy(out, sum.data(), sum.size());

@@ -1,5 +1,5 @@
-// The world of one rank: the ranks of its job, the resources of this host and of the network that
-// it shares with these ranks, and the state that ends the world. Groups are made in a world.
+// The world of one rank: the ranks of its job, the resources that this rank shares with them on
+// this host and over the network, and the state that ends the world. Groups are made in a world.
 #pragma once
 
 #include <atomic>

@@ -2,8 +2,9 @@
 // the data, and the waiting policy.
 //
 // Each row is for one collective and one rank count. It applies to message sizes from its own size
-// up to the size of the next row. Calls with other rank counts use the rows of the nearest count by
-// ratio (of two equally near counts, the smaller one), unless the ratio is larger than 2.
+// up to the size of the next row. Calls with other rank counts use the rows of the rank count with
+// the nearest ratio; of two equally near counts, the smaller one. If this ratio is larger than 2,
+// no row applies.
 #pragma once
 
 #include <string>

@@ -5,17 +5,17 @@
 // message starts when
 //
 //   its data is ready       the moves of earlier steps that wrote this data have finished,
-//   its sender is free      the sending port has finished the messages before it,
-//   its receiver is free    the receiving port has finished the messages before it,
+//   its sender is free      the sending port has finished all earlier messages,
+//   its receiver is free    the receiving port has finished all earlier messages.
 //
-// where the order of messages is that of the schedule: by step, then by first move. A message
-// occupies the sending port for alpha + beta*b, and the receiving port for alpha + beta*b +
-// gamma*(the bytes that it reduces there); then its data is ready at the receiver. A local
-// reduction occupies the receiving port of its rank for gamma*b. A local copy costs nothing.
+// Messages have the order of the schedule: by step, then by first move. A message occupies the
+// sending port for alpha + beta*b, and the receiving port for alpha + beta*b + gamma*(the bytes
+// that it reduces there); then its data is ready at the receiver. A local reduction occupies the
+// receiving port of its rank for gamma*b. A local copy costs nothing.
 //
-// The call ends when all ports have finished. The chain of messages that determines that end is the
-// critical path: its messages, bytes and reduced bytes explain the time. The parameters may change
-// the critical path.
+// The call ends when all ports have finished. The chain of messages that determines this end is the
+// critical path. Its messages, bytes and reduced bytes explain the time. Other parameters may lead
+// to another critical path.
 #pragma once
 
 #include "schedule/schedule.h"
@@ -42,9 +42,11 @@ struct Cost {
 };
 
 // Returns the bytes of one chunk.
-// `vector_bytes` is the larger of what a rank sends and receives in total, as the benchmarks count
-// it: the whole vector of broadcast, reduce and all_reduce; all parts together of scatter, gather,
-// all_gather and reduce_scatter; the data of one rank for all ranks in all_to_all.
+// `vector_bytes` is the total that a rank sends or the total that it receives, whichever is larger,
+// as in benchmarks:
+//   broadcast, reduce, all_reduce                  the whole vector
+//   scatter, gather, all_gather, reduce_scatter    all parts together
+//   all_to_all                                     the data of one rank for all ranks
 // All chunks have equal size here, not rounded to elements. If the schedule has counts, the result
 // is the bytes of one element and `vector_bytes` is ignored; length_of() then returns the number of
 // elements.

@@ -1,5 +1,4 @@
-// Finds the algorithms of a collective whose moves between hosts can be encoded according to the
-// proof.
+// Finds the algorithms of a collective for which the proof allows encoded moves between hosts.
 #pragma once
 
 #include <memory>
@@ -30,10 +29,10 @@ struct EncodedCall {
   MoveCode code = MoveCode::i8;
 };
 
-// Returns all usable algorithms, in catalogue order. For all_reduce, two_shot comes first, which is
-// made for encoding (algorithms/two_shot_hosts.h). Algorithms of the catalogue that may have more
-// messages than `most_messages` are skipped at first. If no other algorithm can be encoded, they
-// are tried, fewest messages first, until one can.
+// Returns all usable algorithms, in catalogue order. For all_reduce, the first one is two_shot,
+// which is made for encoding (algorithms/two_shot_hosts.h). Skips algorithms of the catalogue that
+// may have more messages than `most_messages`. If no other algorithm can be encoded, tries the
+// skipped algorithms, those with the fewest messages first, until one can be encoded.
 std::vector<EncodedAlgorithm> encoded_algorithms(const EncodedCall& call,
                                                  std::span<const int> hosts, double most_messages);
 

@@ -12,9 +12,9 @@
 namespace unisono::cost {
 namespace {
 
-// If neighbouring measured sizes differ by this factor or more, a trend of a library's series is
-// unreliable between them: the library may switch protocols anywhere there. A straight line has the
-// least error.
+// If neighbouring measured sizes differ by this factor or more, the trend of a library's times is
+// unreliable between these sizes, because the library may switch protocols anywhere between them. A
+// straight line has the least error there.
 constexpr double kFarApart = 8;
 
 // Time does not fall with size: between two measured sizes of the same series, limits the predicted

@@ -1,11 +1,11 @@
 // A machine described by its measurements; it predicts the time of any collective, rank count and
 // size.
 //
-// It may mix measurements of single algorithms of the catalogue (as `unisono tune` takes them) with
-// those of a library that chose its algorithm itself (tables of nccl-tests). Each algorithm of a
-// collective has its own trend (trend.h). The library's choice has one trend for all collectives,
-// which also answers for collectives that were not measured. The deviations from a trend are
-// interpolated (residuals.h).
+// Measurements of single algorithms of the catalogue (as `unisono tune` takes them) may be mixed
+// with measurements of a library that chose its algorithm itself (tables of nccl-tests). Each
+// algorithm of a collective has its own trend (trend.h). The library's choice has one trend for all
+// collectives, which also predicts collectives that were not measured. The deviations from a trend
+// are interpolated (residuals.h).
 #pragma once
 
 #include <map>

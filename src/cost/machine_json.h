@@ -16,7 +16,7 @@
 //    "threads": {"collective": [...], "ranks": [...], "from_bytes": [...],
 //                "threads": [...]}}                         optional, likewise
 //
-// Reading does not fit again, so it is quick enough for every start of a program.
+// Reading a machine does not repeat the fit, so it is fast enough for every start of a program.
 #pragma once
 
 #include <functional>

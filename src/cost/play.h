@@ -1,6 +1,6 @@
 // Plays the messages of a schedule in order (cost.h). All moves from one rank to a peer in one step
-// form one message. A message is ready when every move of an earlier step that wrote what the
-// message reads has ended.
+// form one message. A message is ready when all moves of earlier steps that wrote its data have
+// ended.
 #pragma once
 
 #include <cstddef>

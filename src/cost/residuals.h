@@ -2,9 +2,10 @@
 // kriging).
 //
 // A machine's protocols and thresholds cause bumps in its times that no short formula has. Near a
-// measurement, with the same collective and about as many ranks and bytes, the same deviation from
-// the trend is expected; far from all measurements, none is. Measurements that contradict their
-// neighbours strongly (a disturbed run) get little weight.
+// measurement, with the same collective and about as many ranks and bytes, the prediction deviates
+// from the trend as the measurement does; far from all measurements, the prediction follows the
+// trend. Measurements that contradict their neighbours strongly (a disturbed run) get little
+// weight.
 #pragma once
 
 #include <cstddef>

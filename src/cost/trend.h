@@ -2,18 +2,19 @@
 //
 // GPU libraries have several protocols for the same ring, which differ in the cost of a message, in
 // bandwidth, and in whether they start with few channels. Some machines also have switches that
-// reduce. The library takes about the fastest way, and where two ways are equally fast it is a
-// little faster than either (they share the work at neighbouring sizes). So the trend is their soft
-// minimum, the power mean of exponent -8:
+// reduce. The library's time is about the time of the fastest protocol. Where two protocols are
+// equally fast, the library is a little faster than either, because both share the work at
+// neighbouring sizes. So the trend is a soft minimum of their times, the power mean of exponent -8:
 //
 //   pipelined  floor + m*alpha + beta*hypot(s*S, n*ramp) + restart*(s/m)*S + gamma*r*S
 //   direct     floor + m*direct_alpha + s*S*direct_beta + gamma*r*S
 //   switch     floor + m'*switch_alpha + s'*S*switch_beta
 //
 // for a vector of S bytes on n ranks, with m messages, its share s and its reduced share r
-// (work.h). `ramp` is the size per rank that fills the machine: below it fewer channels work, so
-// that the time stays flat. `restart` is the cost of restarting the pipeline, paid once per segment
-// and for all ranks. s*S counts byte_factor times, floor and alphas count latency_factor times.
+// (work.h); m' and s' are the messages and the share of the switch. `ramp` is the size per rank
+// that fills the machine: smaller sizes use fewer channels, so that the time stays flat. `restart`
+// is the cost of restarting the pipeline, paid once per segment and for all ranks. The bytes s*S
+// are multiplied by byte_factors, the floor and the alphas by latency_factors.
 #pragma once
 
 #include <map>

@@ -285,10 +285,11 @@ void* DeviceState::allocate(std::size_t bytes) {
 
 CallShape DeviceState::key_of(const Call& call, bool direct, bool captured) const {
   const bool by_blocks = is_v_form(call.collective);
-  // All ranks must agree on in_place. A rank without an input cannot tell, so only collectives in
-  // which all ranks have one are in place. In a reduce, only the root could be in place, which flat
-  // supports anyway: it reads each element before writing it (check_call()). A single rank with
-  // premul_sum still needs a pass that multiplies.
+  // All ranks must agree on in_place. A rank without an input cannot tell whether the call is in
+  // place, so only collectives in which every rank has an input can be in place. In a reduce, only
+  // the root could be in place; the flat algorithm supports this anyway, because it reads each
+  // element before writing it (check_call()). A single rank with premul_sum still needs a pass that
+  // multiplies.
   const bool alone = comm_.size() == 1 && call.reduction.op == ReduceOp::premul_sum;
   const bool in_place = cut_of(call.collective) == VectorCut::none && moves_data(call.collective) &&
                         call.collective != Collective::reduce && !alone &&

@@ -1,5 +1,5 @@
 // libunisono_cuda.so.0: the modules from nvcc, embedded by the linker. The build defines
-// UNISONO_EACH_MODULE, with a MODULE(dtype) for each.
+// UNISONO_EACH_MODULE, with one MODULE(dtype) per module.
 #include "unisono/types.hpp"
 
 #define MODULE(dtype)                                                                        \

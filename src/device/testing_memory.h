@@ -3,8 +3,8 @@
 // FAKE_CUDA_DEVICES lists the machine's devices that a process sees. As with CUDA_VISIBLE_DEVICES,
 // "2,0" makes the machine's device 2 the process's device 0. FAKE_CUDA_APART lists pairs of
 // devices, by their numbers in the machine: with "0>1,2>0", device 0 cannot reach the memory of
-// device 1, nor device 2 that of device 0. Without FAKE_CUDA_DEVICES there is only device 0, and a
-// thread that has set no context uses that device's context.
+// device 1, and device 2 cannot reach the memory of device 0. Without FAKE_CUDA_DEVICES there is
+// only device 0, and a thread that has set no context uses that device's context.
 #pragma once
 
 #include <atomic>

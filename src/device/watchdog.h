@@ -1,5 +1,5 @@
-// Detects ranks that have died, stopped, are late, or make a different call, which kernels cannot
-// detect. Then ends the group and stops this rank's kernels.
+// Detects problems that kernels cannot detect: ranks that have died, have stopped, are late, or
+// make a different call. Then ends the group and stops this rank's kernels.
 #pragma once
 
 #include <atomic>

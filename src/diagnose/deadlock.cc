@@ -1,5 +1,5 @@
-// Reports deadlocks that are proved while their ranks wait (world_waits.h), soon after a standstill
-// and long before the time limit.
+// Reports a deadlock (world_waits.h) while its ranks still wait: soon after they stop making
+// progress, and long before the time limit.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -159,14 +159,16 @@ void Diagnosis::look_for_deadlock(Standstill& standstill, const Standing& standi
   }
   standstill.told_ns = mine->name_ns;
   if (waits_.policy().action == DeadlockPolicy::Action::abort) {
-    raise(ErrorCode::mismatch, records_.group_rank(mine->waiting.peer),
-          "deadlock: rank " + std::to_string(self) + " can never go on" + describe_circle(circle));
+    raise(
+        ErrorCode::mismatch, records_.group_rank(mine->waiting.peer),
+        "deadlock: rank " + std::to_string(self) + " can never continue" + describe_circle(circle));
     return;
   }
-  std::fprintf(stderr,
-               "unisono: rank %d: deadlock: it can never go on%s\nit waits until its time limit; "
-               "UNISONO_DEADLOCK=abort ends the world at once\n",
-               self, describe_circle(circle).c_str());
+  std::fprintf(
+      stderr,
+      "unisono: rank %d: deadlock: it can never continue%s\nit waits until its time limit; "
+      "UNISONO_DEADLOCK=abort ends the world at once\n",
+      self, describe_circle(circle).c_str());
 }
 
 }  // namespace unisono::comm

@@ -1,5 +1,5 @@
-// Finds errors while an operation of a group waits. Each error ends the world with its reason as
-// text, which ends all waits of all ranks. Ranks are group ranks.
+// Finds errors while an operation of a group waits. Each error ends the world, which ends all waits
+// of all ranks; the text of the error is the reason that they report. Ranks are group ranks.
 #pragma once
 
 #include <sys/types.h>

@@ -60,8 +60,8 @@ std::string_view to_string(Advice advice) {
     case Advice::same_factor:
       return "all ranks must pass the same factor to premul_sum";
     case Advice::same_group:
-      return "group() made this all_reduce of several: each of them must have the same count on "
-             "all ranks";
+      return "group() fused several all_reduces into this one: each of them must have the same "
+             "count on all ranks";
     default:
       return "all ranks must make the same calls in the same order";
   }

@@ -60,9 +60,9 @@ class RemoteRecords {
   void keep_last(std::uint64_t group, const Report& report) noexcept;
   // Returns the kept calls, for Network::leave(). A rank that later waits for this one reads them.
   std::string farewell() noexcept;
-  // Describes how a kept call differs from that of another rank which has left as well; empty if no
-  // difference is known. For a rank that leaves, because it makes no further call that could report
-  // the difference.
+  // If another rank has left as well, describes how its call differs from a kept call of this rank;
+  // empty if no difference is known. A rank that leaves uses this function, because it makes no
+  // further call that could report the difference.
   // REQUIRES: listen().
   std::string last_disagreement() noexcept;
   // Like the above, for a rank that continues: a kept call differs from that of a rank which is

@@ -69,7 +69,7 @@ std::shared_ptr<const void> Rosters::claim(const Roster& roster) {
     throw Error(ErrorCode::usage,
                 "subgroup " + std::to_string(roster.id) + ": rank " + std::to_string(rank_) +
                     " has a group with this id already\ngive each group that is made of one "
-                    "communicator an id of its own, or end the first one before",
+                    "communicator a different id, or end the first group before",
                 {.rank = rank_});
   }
   const auto release = [this, key](const void*) {

@@ -1,5 +1,5 @@
-// Checks the arguments of subgroup(): members that list different ranks, or another order, would
-// wait for each other in groups that the others do not have. All ranks here are world ranks.
+// Checks the arguments of subgroup(). If members list different ranks, or the same ranks in another
+// order, each would wait in a group that the others do not have. All ranks here are world ranks.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +36,10 @@ class Rosters {
           int rank);
   ~Rosters();
 
-  // Registers that this rank makes group `id` from `group`. Notifies the members, and ends the
-  // world if one of them, or a rank that counts this rank as a member, has listed other members.
-  // Does not wait. The new group keeps the returned claim; until it is released, no other group of
-  // this rank may have the id. Throws usage if another group has it.
+  // Registers that this rank makes group `id` from `group`. Notifies the members. Ends the world if
+  // a member, or a rank that counts this rank as a member, has listed other members. Does not wait.
+  // The new group keeps the returned claim. Until the claim is released, no other group of this
+  // rank may have the id; throws usage if another group has it.
   std::shared_ptr<const void> enter(std::uint64_t group, std::uint64_t id,
                                     std::span<const int> members);
   // Returns how many groups with this hash (parent, id and members) this rank has made before, and

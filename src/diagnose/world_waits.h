@@ -4,22 +4,23 @@
 // A cycle of waits proves a deadlock. Rank r waits for a message, or for free space, from rank p,
 // and p waits alone: its caller waits in one call, and nothing else of p is pending. Let F(r, p)
 // mean: r receives what it waits for only after p has received what p waits for. r notes F(r, p),
-// with the names of the two waits (Behind), once it is certain that:
+// with the names of the two waits (Behind), once it is certain of two facts:
 //   - p sends nothing more to r before p advances. If p is in another call: p makes no call
 //     before that call ends, and has not entered r's collective. If p is in r's collective: p
 //     waits for one rank only (for_one), and only data from that rank lets p advance.
 //   - No data from p is in transit, and r has seen all of it. Within a host, r polls after it
 //     has seen p's wait, and a rank publishes its wait after its data. Between hosts a report
 //     may overtake data, so r asks p, and compares the frames of both directions
-//     (transport::Frames). p checks twice, with a poll in between and without progress: it
-//     reports the frames that it had received by the first check, and has sent by the second. r
-//     must have received exactly as many as p has sent, must then poll without receiving what
-//     it waits for, and must have sent exactly as many as p has received. So p has seen all of
-//     r's frames, and no longer reacts to any of them.
-// F is about the order of two events, so it stays true. If notes lead from a wait back to itself,
-// each of its ranks receives what it waits for only after itself, that is never, no matter when
-// each note was made. A rank that computes, that has something else pending or that makes progress
-// has no such wait. promela/deadlock.pml is the model of this protocol between hosts.
+//     (transport::Frames). p checks twice, polls in between, and makes no progress. p reports
+//     the frames that it had received at the first check, and the frames that it had sent at
+//     the second check. r must have received exactly as many frames as p has sent, must then
+//     poll without receiving what it waits for, and must have sent exactly as many frames as p
+//     has received. So p has seen all of r's frames, and no longer reacts to any of them.
+// F(r, p) is about the order of two events, so a note stays true. If notes lead from a wait back to
+// itself, each rank of this cycle could receive its data only after it has received its data. So no
+// rank of the cycle ever receives its data, no matter when each note was made. A rank that
+// computes, that has something else pending or that makes progress has no such wait.
+// promela/deadlock.pml is the model of this protocol between hosts.
 #pragma once
 
 #include <atomic>

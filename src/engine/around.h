@@ -21,10 +21,11 @@ struct Around {
 // Returns the conversions of a call:
 // - premul_sum multiplies the input before the program.
 // - avg divides the output after the program. Integers of up to 32 bits, and floats of fewer than
-//   32, are widened before and narrowed after. With floats, avg scales each contribution
-//   (kernels::average_scale): before the program, or when the contribution is first summed.
-// - land, lor and lxor of one contribution convert the output to 0 or 1, because a single source is
-// copied.
+//   32, are widened before the program and narrowed after it. With floats, avg scales each
+//   contribution (kernels::average_scale): before the program, or when the contribution is first
+//   summed.
+// - land, lor and lxor of one contribution convert the output to 0 or 1, because the program only
+//   copies a single source.
 // - exclusive_scan on rank 0 fills the output with the operation's identity after the program.
 // - Collectives that do not reduce have no conversions.
 Around around(Collective collective, Dtype dtype, ReduceOp op, int rank, int ranks);

@@ -51,7 +51,7 @@ struct BoundProgram {
   // True if every message is short and each lane gets few messages, so that the passes may run one
   // after another. This cannot deadlock. A lane has room for all messages of two operations, so a
   // send never waits for a rank in the same operation. A receive at step s waits for a send at a
-  // step <= s, and before this send its sender waits only at earlier steps.
+  // step <= s. Before this send, the sending rank waits only at earlier steps.
   bool small = false;
   // True if no message is reduced, so that all messages may be offered.
   bool copies_only = false;

@@ -1,6 +1,6 @@
-// The lengths of encoded messages (base/move_code.h). A pass counts its progress and its bytes in
-// f32; only the data in a lane is shorter. A piece of a message consists of whole blocks, except at
-// the end of the message, so both ends cut at the same elements.
+// The lengths of encoded messages (base/move_code.h). A pass counts its progress and its bytes as
+// f32 data; only the data in a lane is shorter. A piece of a message consists of whole blocks,
+// except at the end of the message, so both ends cut at the same elements.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Passes with encoded messages. Outgoing data is encoded into the lane; incoming data is decoded
-// before it is summed. All lengths are those of the f32 data (coded_lengths.h).
+// before it is summed. All lengths are lengths of the f32 data (coded_lengths.h).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The positions of a call's chunks in its buffers. This step leads from a schedule, which has no
-// sizes, to bytes.
+// The positions of a call's chunks in its buffers. A schedule has no sizes; a layout turns its
+// chunks into ranges of bytes.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,13 @@ struct ChunkPlace {
   std::size_t bytes = 0;
 };
 
-// Sizes in elements. `counts` and `displs` are per rank; empty displs: packed in rank order.
+// Sizes in elements. `counts` and `displs` are per rank; if `displs` is empty, the parts are packed
+// in rank order.
 //
 //   scatter_v, gather_v,             counts, displs: the parts of the whole vector
 //   all_gather_v, reduce_scatter_v
-//   all_to_all_v                     counts, displs: what this rank sends to each rank;
+//   all_to_all_v                     counts, displs: the data that this rank sends to each rank;
+//                                    recv_*: the data that it receives from each rank
 //                                    recv_*: what it receives from each
 struct Sizes {
   std::size_t element = 1;  // bytes

@@ -116,7 +116,7 @@ int group_multicasts(std::vector<UnitMove>& units, int ranks) {
   return groups;
 }
 
-// The blocks of a code begin anew with each chunk, so that a forwarded chunk has the same blocks
+// The blocks of a code begin again with each chunk, so that a forwarded chunk has the same blocks
 // again.
 bool continues(const UnitMove& unit, const UnitMove& previous) {
   const Move& a = previous.move;

@@ -2,8 +2,8 @@
 // one pass at a time, in the order that the caller chooses.
 //
 // The network delivers every message at once and has room for all messages, and no send is fused
-// with another pass. So a pass advances when the caller asks for it, unless the program's
-// dependencies prevent that.
+// with another pass. So a pass advances when the caller asks for it, unless a dependency of the
+// program prevents this.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 namespace unisono::engine {
 namespace {
 
-// Number of bytes of an offer that one poll fetches, if no other pass waits for the beginning of
+// Number of bytes of an offer that one poll fetches, if no other pass waits for the first bytes of
 // the data.
 constexpr std::size_t kFetchBytes = std::size_t{512} << 10;
 

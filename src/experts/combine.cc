@@ -52,8 +52,8 @@ Mistake check_weights(const detail::RoutingState& routing, std::span<const float
   }
   if (routing.layout == ExpertLayout::rank_major) {
     return {.text =
-                "rank_major rows are sums over a rank's experts\napply the weights before, and "
-                "pass none"};
+                "rank_major rows are sums over a rank's experts\napply the weights before "
+                "combine, and pass no weights"};
   }
   const auto k = at(routing.k);
   experts::expect(mistake, "weights", weights.size_bytes(), routing.tokens, k * sizeof(float));

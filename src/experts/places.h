@@ -1,5 +1,6 @@
 // Computes the place of each row by prefix sums. From all ranks' numbers of choices per expert, a
-// rank computes the rows of its own choices, and sends them to the ranks of the experts.
+// rank computes the places of the rows of its own choices, and sends them to the ranks of the
+// experts.
 #pragma once
 
 #include <cstddef>

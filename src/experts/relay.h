@@ -1,5 +1,5 @@
-// Receives the rows of a dispatch from other hosts. Relays on this host receive them, and its other
-// ranks read them from the relays' memory.
+// Receives the rows of a dispatch from other hosts. Some ranks of this host are relays and receive
+// the rows; its other ranks read the rows from the relays' memory.
 #pragma once
 
 #include <cstddef>

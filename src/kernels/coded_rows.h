@@ -1,11 +1,12 @@
-// Rows of floats encoded as 8-bit codes with one f32 scale per block of 128 elements, which an
-// exchange sends instead of the rows. Codes are i8 or f8e4m3; M, the greatest code, is 127 or 448.
+// Rows of floats encoded as 8-bit codes with one f32 scale per block of 128 elements. An exchange
+// sends coded rows instead of the rows themselves. Codes are i8 or f8e4m3. M is the greatest code:
+// 127 for i8, 448 for f8e4m3.
 //
 //   coded row   ceil(count / 128) scales, then count codes, padded to 4 bytes
 //   scale       the greatest magnitude of the block / M
 //   code        the element * (M / that magnitude), rounded to nearest, ties to even
 //   error       i8: at most half a scale of each element. f8e4m3: at most 1/16 of the element, or
-//               2^-10 of a scale if that is more. Besides, the rounding of the dtype
+//               2^-10 of a scale if that is more. The rounding of the dtype adds to this error
 //
 // If a peer reads a row from memory, coding saves nothing. round() and rounded_sum() read uncoded
 // rows and give the same bits as coded rows.

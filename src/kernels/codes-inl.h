@@ -24,8 +24,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // A code defines: D, the tag of its lanes; kGreatest; kLeast; encode() of scaled floats; decode();
 // round(), which equals encode() and decode() except for the sign of zeros; with_sign(), which sets
-// that sign. A block whose greatest magnitude is below kLeast counts as zero: its scale or decoded
-// values could be subnormal, or kGreatest divided by the magnitude infinite.
+// that sign. A block whose greatest magnitude is below kLeast counts as zero. Otherwise its scale
+// or its decoded values could be subnormal, or kGreatest divided by the magnitude could be
+// infinite.
 struct I8Code {
   using D = hn::Rebind<std::int8_t, FloatTag>;
   static constexpr float kGreatest = 127.0F;

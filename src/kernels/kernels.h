@@ -23,9 +23,9 @@ ScaleFunction find_divide(Dtype dtype);
 
 // For avg of types in which sums could overflow: find_widen() converts to a wider type,
 // find_average() divides and converts back. 8-bit integers are widened to 32 bits and 32-bit
-// integers to 64; they ignore the factor, and the average truncates. Floats narrower than 32 bits
-// become f32, are multiplied by the factor, and are rounded once. Return nullptr for other types.
-// REQUIRES: at most 2^20 ranks.
+// integers to 64. Functions for integers ignore the factor, and their average truncates. Floats
+// narrower than 32 bits become f32, are multiplied by the factor, and are rounded once. Both
+// functions return nullptr for other types. REQUIRES: at most 2^20 ranks.
 ScaleFunction find_widen(Dtype dtype);
 ScaleFunction find_average(Dtype dtype);
 

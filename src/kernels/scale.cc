@@ -1,7 +1,8 @@
 // Multiplies and divides integers by one number, and finds the functions for all dtypes.
 //
-// With a whole factor or divisor, the arithmetic is in integers, exact up to 64 bits, and products
-// wrap. With a fraction, it is in f64, truncates towards zero and saturates; NaN gives 0.
+// With a whole factor or divisor, integer arithmetic is used: exact up to 64 bits, and products
+// wrap. With a fraction, f64 arithmetic is used: results truncate towards zero and saturate; NaN
+// gives 0.
 #include <cassert>
 #include <cmath>
 #include <cstdint>

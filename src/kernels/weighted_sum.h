@@ -8,10 +8,10 @@
 namespace unisono::kernels {
 
 // Computes target[i] = addend[i] + factors[0] * rows[0][i] + factors[1] * rows[1][i] + ..., from
-// left to right, for i < count. Computes in f32 (f64 for f64), and rounds to the dtype once at the
-// end. Products and sums are rounded separately, so that every instruction set gives the same bits.
-// `factors` nullptr: all are 1. `addend` nullptr: 0. target may be equal to addend or to a row.
-// Never throws.
+// left to right, for i < count. Computes in f32, or in f64 if the dtype is f64, and rounds to the
+// dtype once at the end. Products and sums are rounded separately, so that every instruction set
+// gives the same bits. If `factors` is nullptr, all factors are 1. If `addend` is nullptr, it
+// counts as 0. target may be equal to addend or to a row. Never throws.
 using WeightedSumFunction = void (*)(void* target, const void* addend, const void* const* rows,
                                      const float* factors, int row_count, std::size_t count);
 

@@ -1,5 +1,5 @@
-// The reason why a world has ended: the first reason that a rank gives, first on its host and then
-// on all hosts. It ends every wait of every rank.
+// The reason why a world has ended. The first reason that a rank gives counts, first on its host
+// and then on all hosts. It ends every wait of every rank.
 #pragma once
 
 #include <atomic>

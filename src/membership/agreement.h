@@ -1,9 +1,9 @@
 // The agreement of a host's ranks, in shared memory, on which ranks continue after a failure. Each
-// rank calls. A rank that has seen all live ranks call, or whose time is over, writes the answer
-// for all. If the writer dies, the others detect its death and another rank writes.
+// rank calls. If a rank has seen all live ranks call, or if its time is over, it writes the answer
+// for all ranks. If the writer dies, the others detect its death and another rank writes.
 //
-// There may be several rounds. If a rank was in an answer and could not connect to the others,
-// because one of them died meanwhile, it calls again. No rank continues before all live ranks have
+// There may be several rounds. A rank of an answer may fail to connect to the others, because one
+// of them died meanwhile; then it calls again. No rank continues before all live ranks have
 // connected, so a rank that calls again finds the others calling as well. There is one exception: a
 // stopped rank that reports neither success nor failure for five seconds after the time limit. The
 // others stop waiting for it (await_others() in comm/shrink.cc). If it has not connected, it is

@@ -1,6 +1,6 @@
-// Notifies the other ranks on a host that this process has begun to end. Without it they would
-// notice late: the kernel first frees the memory of a process, which can take seconds, and only
-// then closes its connections.
+// Notifies the other ranks on a host that this process has begun to end. Without the notification
+// they would notice late: the kernel first frees the memory of a process, which can take seconds,
+// and only then closes its connections.
 //
 // The notification is a robust futex (get_robust_list(2)) in shared memory. When the thread that
 // holds the futex ends, the kernel marks the futex before anything else. The holder is a thread

@@ -20,10 +20,10 @@ inline constexpr double kWorthChanging = 1.05;
 inline constexpr double kBeyond = 4;
 
 // Returns the algorithms that the machine predicts to be fastest, for each measured collective and
-// rank count, within the measured sizes. The built-in default, or else the choice of the size
-// below, stays unless another algorithm is faster by kWorthChanging and by more than the noise at
-// that rank count. Beyond kBeyond times the largest measured size the built-in choice applies
-// again.
+// rank count, within the measured sizes. The built-in default stays chosen unless another algorithm
+// is faster by kWorthChanging and by more than the noise at that rank count. Where the default does
+// not stay, the choice of the next smaller size stays under the same condition. Beyond kBeyond
+// times the largest measured size, the built-in choice applies again.
 std::vector<cost::Choice> choose_algorithms(const cost::Machine& machine,
                                             const DefaultAlgorithm& default_algorithm);
 
@@ -45,8 +45,9 @@ struct TimedThreads {
 };
 // Returns a number of threads for each collective, rank count and size. A size keeps the number of
 // the next smaller size unless another number is faster by kWorthChanging and by more than the
-// noise; then it gets the smallest number that is almost as fast as the fastest. The smallest size
-// starts from the smallest number. If a call has several times, the shortest time counts.
+// noise. In that case the size gets the smallest number that is almost as fast as the fastest one.
+// The smallest size starts from the smallest number. If a call has several times, the shortest time
+// counts.
 std::vector<cost::ThreadChoice> choose_threads(std::span<const TimedThreads> timed);
 
 }  // namespace unisono::network_model

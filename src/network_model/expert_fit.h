@@ -1,19 +1,20 @@
 // Predicts the times of expert exchanges on machines, by a fit to measurements.
 //
-// For one mode and call, with T tokens of b bytes per row, m of whose rows leave each token (k rows
-// in the low-latency mode; in the normal mode as many as ranks that hold one of the token's
-// experts), the time is
+// For one mode and call, let T be the tokens, b the bytes per row, and m the rows per token: k in
+// the low-latency mode; in the normal mode, the number of ranks that hold one of the token's
+// experts. The time is
 //
 //   the machine's floor, and costs that start with the work
 //   + m b latency
 //   + experts per rank * their cost
 //   + the larger of the link time, T m b / near, and the copying time,
 //     T ((m + own) b / rate + row + m each) / processors, smoothly
-//   + between hosts: leaving; and the rows of other hosts / far is a third term of the maximum.
+//   + between hosts: a constant. The time of the rows of other hosts, their bytes / far, is then a
+//     third term of the maximum.
 //
 // `each` is a processor's time for a row of any length. In the low-latency mode each expert is a
-// processor. The floor, near, rate and each belong to one machine, and are drawn to those of the
-// other machines if the machine has few points. All other constants are shared.
+// processor. The floor, near, rate and each belong to one machine. If a machine has few points,
+// these values are drawn to the values of the other machines. All other constants are shared.
 #pragma once
 
 #include <map>

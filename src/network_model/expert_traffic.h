@@ -1,13 +1,14 @@
-// The cost of dispatch and combine of a mixture of experts on a topology: bytes, and the time that
-// its links need for them, for routers that choose k of E experts evenly.
+// The cost of dispatch and combine of a mixture of experts on a topology: the bytes, and the time
+// that the links need for them. The router is assumed to choose k of E experts evenly.
 //
-// low_latency  One row for each of the k choices goes straight to the rank of its expert: a rank
-//              sends tokens * k rows, (R - 1) / R of them to others.
-// normal       A row crosses once to each host that has one of its experts, to the rank there
-//              that corresponds to the sender, and from there to each rank once. A host or
-//              rank that holds m experts gets a row with probability 1 - C(E - m, k) / C(E, k).
+// low_latency  One row for each of the k choices goes straight to the rank of its expert. A rank
+//              sends tokens * k rows; (R - 1) / R of these rows go to other ranks.
+// normal       A row is sent once to each host that has one of its experts, to the rank there
+//              that corresponds to the sender. This rank sends it once to each rank that has one
+//              of its experts. A host or rank that holds m experts gets a row with probability
+//              1 - C(E - m, k) / C(E, k).
 //
-// Combine takes the same paths back; rows are summed where they meet. The time is that of the
+// Combine takes the same paths back; rows are summed where they meet. The time is the time of the
 // busiest link plus the latencies of a row's path. It does not include the cost of kernels and
 // calls.
 #pragma once

@@ -26,10 +26,10 @@ struct FittedTopology {
 
 // Returns the topology with the factors that minimise the mean of |ln(predicted / measured)|, found
 // by a search from the original figures. A topology without protocols gets one, so that there is a
-// starting time to fit. For a library that chose its algorithm itself, the time of the fastest
-// catalogue algorithm is predicted. `begins` receives the number of times that all points were
-// predicted so far. Errors: Error(usage) if a point has more ranks than the topology, or an
-// algorithm that plan_on() does not try.
+// starting time to fit. If a library chose its algorithm itself, the time of the fastest catalogue
+// algorithm is predicted. Before each prediction of all points, calls `begins` with the number of
+// the prediction. Errors: Error(usage) if a point has more ranks than the topology, or an algorithm
+// that plan_on() does not try.
 FittedTopology fit_on(
     std::span<const cost::Point> points, const Topology& topology,
     const std::function<void(int)>& begins = [](int) {});

@@ -18,11 +18,11 @@ struct Measured {
 };
 
 // Returns the trend with the least relative deviation from the measurements; outliers count less.
-// Parameters that the measurements hardly determine stay near a guess, which comes from the
-// quickest and the largest of them. Fits a reducing switch, and bytes of equal cost at all rank
-// counts, only if there are at least three rank counts: with fewer, any curve could be a ring. With
-// `own_latencies` every rank count has a latency factor. Deterministic. REQUIRES: not empty; bytes
-// >= 0 and times > 0, all finite.
+// Parameters that the measurements hardly determine stay near a guess, which is derived from the
+// shortest times and the largest sizes. A reducing switch, and a cost factor of bytes for each rank
+// count, are fitted only if there are at least three rank counts: with fewer, any curve could be a
+// ring. With `own_latencies` every rank count has a latency factor. Deterministic. REQUIRES: not
+// empty; bytes >= 0 and times > 0, all finite.
 cost::Trend fit_trend(std::span<const Measured> measured, bool own_latencies);
 
 }  // namespace unisono::network_model

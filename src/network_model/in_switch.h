@@ -1,8 +1,9 @@
 // Predicts an all_reduce whose sums are made by switches, as in NVLink SHARP. Each of the g ranks
-// on a switch reads its part of the sum, for which the switch reads that part of all vectors, and
-// writes it to all ranks. So every link carries the vector once in each direction, plus a part of
-// the sum. With several such switches, each rank meanwhile exchanges its part with the ranks of
-// equal position behind the other switches; the slower of both decides.
+// on a switch reads its part of the sum: the switch reads this part of the vectors of all ranks,
+// and returns their sum. Then the rank writes the sum to all ranks. So every link carries the
+// vector once in each direction, plus a part of the sum. With several such switches, each rank
+// meanwhile exchanges its part with the ranks of equal position behind the other switches; the
+// slower of both decides.
 //
 // This is only a prediction: this library's ranks move data by schedules, and a switch is not a
 // rank.

@@ -1,9 +1,10 @@
 // Combines repeated measurements that were taken at different times.
 //
 // Disturbances only make a measurement longer: another program, a host that lends its cores to
-// others, or ranks that happen to run on cores far apart. So the shortest time counts, which
-// repeats best. The gap to the second shortest time estimates its error: if delays are exponential,
-// both are about the mean delay divided by the number of measurements.
+// others, or ranks that happen to run on cores far apart. So the shortest time counts; it is also
+// the time that repeats best. The gap to the second shortest time estimates the error of the
+// shortest time: if delays are exponential, both are about the mean delay divided by the number of
+// measurements.
 #pragma once
 
 #include <span>

@@ -6,13 +6,13 @@
 // The first line names the columns, in any order. Required: collective, ranks, bytes and time_us.
 // Optional:
 //   machine         groups the rows; "" if missing
-//   algorithm       of the catalogue; if missing, the library chose it
+//   algorithm       an algorithm of the catalogue; if missing, the library chose its algorithm
 //   wait            a waiting policy (base/wait_policy.h) other than the usual one
 //   oversubscribed  1 if there were more ranks than CPUs
 //   threads         number of threads per rank; such rows are compared with each other
 // All other columns are for readers only, and the account lists them. A field in double quotes may
-// contain commas, and two double quotes stand for one. Empty lines and lines that begin with # are
-// ignored.
+// contain commas; inside such a field, "" is one double quote. Empty lines and lines that begin
+// with # are ignored.
 #pragma once
 
 #include <string>

@@ -1,8 +1,10 @@
 // Attention by blocks of the sequence, whose results have the same bits for any number of ranks.
 //
-// The kernel sees the keys of one block at a time. The tree of base/leaf_tree.h merges results over
-// the key blocks, gradients of queries over the key blocks and gradients of keys over the query
-// blocks, so the order in which a ring brings the blocks does not matter.
+// The kernel sees the keys of one block at a time. The tree of base/leaf_tree.h merges
+//   - results over the key blocks,
+//   - gradients of queries over the key blocks, and
+//   - gradients of keys over the query blocks.
+// So the order in which a ring brings the blocks does not matter.
 #pragma once
 
 #include <cstddef>

@@ -17,6 +17,9 @@
 
 #include "base/unique_fd.h"
 #include "parallel/safetensors.h"
+#include "parallel/strided.h"
+#include "reshard/elements.h"
+#include "reshard/pieces.h"
 #include "unisono/error.hpp"
 #include "unisono/parallel/placement.hpp"
 
@@ -32,6 +35,11 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 [[noreturn]] void fail_file(const std::string& what, const std::string& path) {
   fail(ErrorCode::resource, "cannot " + what + " " + path + ": " + std::strerror(errno),
        "check the folder, its permissions and the free disk space");
+}
+
+[[noreturn]] void fail_absent(const std::string& name, const std::string& folder) {
+  fail(ErrorCode::usage, "\"" + name + "\" is not in " + folder,
+       "call list_checkpoint() for its tensors");
 }
 
 std::string file_name(int number, int files) {
@@ -176,17 +184,18 @@ std::optional<WorkFailure> try_to(const Work& work) {
   }
 }
 
-// Makes all ranks continue, or none. A rank with a failure throws its own reason.
-void agree(Communicator& communicator, const std::optional<WorkFailure>& wrong) {
+// Makes all ranks continue, or none. A rank with a failure throws its own reason. `others`: the
+// text on the other ranks, after the rank's number.
+void agree(
+    Communicator& communicator, const std::optional<WorkFailure>& wrong,
+    const char* others = "could not save\nsee its own error; the old checkpoint is unchanged") {
   std::vector<std::int32_t> first = {wrong ? communicator.rank() : communicator.size()};
   communicator.all_reduce(first, min);
   if (wrong) {
     throw Error(wrong->code, wrong->text, {.rank = communicator.rank()});
   }
   if (first[0] != communicator.size()) {
-    throw Error(ErrorCode::resource,
-                "checkpoint: rank " + std::to_string(first[0]) +
-                    " could not save\nsee its own error; the old checkpoint is unchanged",
+    throw Error(ErrorCode::resource, "checkpoint: rank " + std::to_string(first[0]) + " " + others,
                 {.rank = communicator.rank(), .peer = first[0]});
   }
 }
@@ -255,6 +264,84 @@ std::map<std::string, std::string> index_of(const std::string& folder) {
   }
   return std::move(*files.value);
 }
+
+// The shares that the ranks of a batch read from the disk have at most this many bytes per rank,
+// unless a single tensor has more.
+constexpr std::size_t kBatchBytes = std::size_t{256} << 20U;
+
+// Returns the layout in which the ranks read a tensor: each rank reads some of its own part, and
+// ranks with the same part read equal shares of it. In a mesh with axes after the semicolon, ranks
+// with the same part read all of it.
+MeshLayout reading_layout(const MeshLayout& layout, const std::vector<std::size_t>& shape) {
+  MeshLayout reads = layout;
+  if (!layout.mesh.folded().empty()) {
+    return reads;
+  }
+  std::string copies;  // axes along which ranks have the same part
+  for (const Axis& axis : layout.mesh.axes()) {
+    const bool is_placed = std::ranges::any_of(layout.placements, [&](const AxisPlacement& how) {
+      return ("," + how.axis + ",").find("," + axis.name + ",") != std::string::npos;
+    });
+    copies += is_placed ? "" : "," + axis.name;
+  }
+  if (copies.empty()) {
+    return reads;
+  }
+  copies.erase(0, 1);
+  const std::vector<std::size_t> part = shape_of(elements_at(layout, shape, 0));
+  const auto ranks = static_cast<std::size_t>(layout.mesh.size(copies));
+  // Cutting an early dimension leaves long runs of bytes in the file.
+  auto dim = std::ranges::find_if(part, [&](std::size_t length) { return length >= ranks; });
+  dim = dim == part.end() ? std::ranges::max_element(part) : dim;
+  if (dim == part.end()) {  // a single element
+    return {.mesh = MeshShape::parse("reader=1"), .ranks = {layout.rank_at(0)}};
+  }
+  reads.placements.push_back(
+      {.axis = copies, .placement = Shard(static_cast<std::size_t>(dim - part.begin()))});
+  return reads;
+}
+
+// A rank's shares of a batch of tensors.
+struct Batch {
+  std::vector<ReshardTensor> moves = {};
+  std::vector<Tensor> in = {};
+  std::vector<Tensor> out = {};
+  std::vector<std::vector<std::byte>> memory = {};
+  std::vector<Saved> wanted = {};
+  std::size_t bytes = 0;
+
+  // Adds a tensor, and the boxes of it that this rank reads.
+  void add(const Loaded& tensor, const SavedTensor& saved, int rank) {
+    moves.push_back({.name = tensor.name,
+                     .dtype = saved.dtype,
+                     .shape = saved.shape,
+                     .from = reading_layout(tensor.layout, saved.shape),
+                     .to = tensor.layout});
+    out.push_back(tensor.part);
+    in.emplace_back();
+    const MeshLayout& from = moves.back().from;
+    bytes += count_of(elements_at(from, saved.shape, 0)) * size_of(saved.dtype);
+    for (int position = 0; position < from.mesh.ranks(); ++position) {
+      if (from.rank_at(position) != rank) {
+        continue;
+      }
+      const ElementRanges mine = elements_at(from, saved.shape, position);
+      // Memory that nobody reads gives an empty share an address.
+      memory.emplace_back(std::max<std::size_t>(count_of(mine) * size_of(saved.dtype), 1));
+      in.back() = Tensor::packed(memory.back().data(), saved.dtype, shape_of(mine));
+      for_each_box(mine, [&](const std::vector<Range>& box) {
+        std::vector<std::size_t> first;
+        for (const Range& range : box) {
+          first.push_back(range.first);
+        }
+        wanted.push_back({.name = tensor.name,
+                          .shape = saved.shape,
+                          .part = view_of(in.back(), mine, box),
+                          .first = std::move(first)});
+      });
+    }
+  }
+};
 
 }  // namespace
 
@@ -339,8 +426,7 @@ void load_checkpoint(const std::string& folder, std::span<const Saved> tensors) 
     check_part(wanted);
     const auto found = files.find(wanted.name);
     if (found == files.end()) {
-      fail(ErrorCode::usage, "\"" + wanted.name + "\" is not in " + folder,
-           "call list_checkpoint() for its tensors");
+      fail_absent(wanted.name, folder);
     }
     const std::string path = folder + "/" + found->second;
     if (opened.find(path) == opened.end()) {
@@ -368,6 +454,34 @@ void load_checkpoint(const std::string& folder, std::span<const Saved> tensors) 
                where->second.begin + offset * bytes, path);
     });
     copy(Tensor::packed(memory.data(), wanted.part.dtype, wanted.part.shape), wanted.part);
+  }
+}
+
+void load_checkpoint(Communicator& communicator, const std::string& folder,
+                     std::span<const Loaded> tensors) {
+  constexpr const char* kOthers = "could not load\nsee its own error";
+  std::map<std::string, SavedTensor> saved;
+  agree(communicator, try_to([&] {
+          for (SavedTensor& tensor : list_checkpoint(folder)) {
+            saved.emplace(tensor.name, std::move(tensor));
+          }
+          for (const Loaded& tensor : tensors) {
+            if (!saved.contains(tensor.name)) {
+              fail_absent(tensor.name, folder);
+            }
+          }
+        }),
+        kOthers);
+  for (std::size_t next = 0; next < tensors.size();) {
+    Batch batch;
+    agree(communicator, try_to([&] {
+            for (; next < tensors.size() && batch.bytes < kBatchBytes; ++next) {
+              batch.add(tensors[next], saved.at(tensors[next].name), communicator.rank());
+            }
+            load_checkpoint(folder, batch.wanted);
+          }),
+          kOthers);
+    Reshard::create(communicator, std::move(batch.moves)).run(batch.in, batch.out);
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "parallel/safetensors.h"
 #include "unisono/parallel/placement.hpp"
+#include "unisono/parallel/reshard.hpp"
 
 namespace unisono::parallel {
 namespace {
@@ -123,6 +124,109 @@ TEST_F(Checkpoint, ThatWasThereStaysWholeWhereSavingFails) {
   });
   EXPECT_EQ(failed, 2);
   expect_loaded(folder(), 3, 2, 7);
+}
+
+// Parts with copies, sections and gaps, a rank without a part, and a single element.
+TEST_F(Checkpoint, IsLoadedByRanksTogether) {
+  save(folder(), 3, 0, 5);
+  for (const char* layout :
+       {"a=5", "a=2,b=2: a=shard(1)", "a=2,b=2 on 4,0,3,1: b=shard(2) a=shard(2)",
+        "a=2,b=2: b=shard(1,sections=2+3)", "a=3 on 2-4: a=shard(1,parts=0+5+0)", "a=1 on 3",
+        "a=4;b=2,c=2: b=shard(0)"}) {
+    run_threads(5, [&](Communicator& comm) {
+      const MeshLayout to = MeshLayout::parse(layout);
+      std::vector<Loaded> tensors = {{.name = "c", .layout = MeshLayout::parse("a=5")},
+                                     {.name = "a", .layout = to},
+                                     {.name = "b", .layout = to}};
+      double scalar = 0;
+      tensors[0].part = Tensor::packed(&scalar, Dtype::f64, {});
+      int position = 0;
+      while (position < to.mesh.ranks() && to.rank_at(position) != comm.rank()) {
+        ++position;
+      }
+      ElementRanges mine;
+      std::vector<std::vector<float>> memory(2);
+      if (position < to.mesh.ranks()) {
+        mine = elements_at(to, kShape, position);
+        for (std::size_t t = 0; t < 2; ++t) {
+          memory[t].assign(2 * count_of(mine) + 1, -1);
+          tensors[1 + t].part = Tensor::packed(memory[t].data(), Dtype::f32, shape_of(mine));
+          for (std::ptrdiff_t& stride : tensors[1 + t].part.strides) {
+            stride *= 2;
+          }
+        }
+      }
+      load_checkpoint(comm, folder(), tensors);
+      EXPECT_EQ(scalar, 5);
+      for (std::size_t t = 0; t < 2 && !mine.empty(); ++t) {
+        std::size_t at = 0;
+        const auto visit = [&](const auto& self, std::size_t dim, std::size_t element) -> void {
+          if (dim == kShape.size()) {
+            EXPECT_EQ(memory[t][2 * at++], static_cast<float>(element) + (t == 0 ? 5.0F : 105.0F))
+                << layout;
+            return;
+          }
+          for (const Range& range : mine[dim]) {
+            for (std::size_t i = 0; i < range.count; ++i) {
+              self(self, dim + 1, element * kShape[dim] + range.first + i);
+            }
+          }
+        };
+        visit(visit, 0, 0);
+      }
+    });
+  }
+}
+
+std::size_t bytes_read() {
+  std::ifstream io("/proc/self/io");
+  std::string word;
+  std::size_t bytes = 0;
+  io >> word >> bytes;
+  return word == "rchar:" ? bytes : 0;
+}
+
+TEST_F(Checkpoint, IsReadOnceByRanksTogether) {
+  if (bytes_read() == 0) {
+    GTEST_SKIP() << "the kernel does not count bytes";
+  }
+  constexpr std::size_t kSize = std::size_t{1} << 20U;
+  std::vector<float> whole(kSize);
+  std::iota(whole.begin(), whole.end(), 0.0F);
+  run_threads(1, [&](Communicator& comm) {
+    const Saved saved{.name = "w", .shape = {kSize}, .part = Tensor::of(whole, {kSize})};
+    save_checkpoint(comm, folder(), {&saved, 1});
+  });
+  const std::size_t before = bytes_read();
+  run_threads(4, [&](Communicator& comm) {
+    std::vector<float> values(kSize);
+    const Loaded wanted{
+        .name = "w", .layout = MeshLayout::parse("a=4"), .part = Tensor::of(values, {kSize})};
+    load_checkpoint(comm, folder(), {&wanted, 1});
+    EXPECT_EQ(values, whole);
+  });
+  EXPECT_LT(bytes_read() - before, 5 * kSize);
+}
+
+TEST_F(Checkpoint, FailsOnAllRanksWhereOneCannotLoad) {
+  save(folder(), 1, 0, 1);
+  std::vector<std::string> said(2);
+  run_threads(2, [&](Communicator& comm) {
+    const auto load = [&](const std::string& from, const std::string& name) {
+      std::vector<float> values(60);
+      const std::vector<Loaded> tensors = {
+          {.name = name, .layout = MeshLayout::parse("a=2"), .part = Tensor::of(values, kShape)}};
+      try {
+        load_checkpoint(comm, from, tensors);
+      } catch (const Error& error) {
+        said[static_cast<std::size_t>(comm.rank())] += std::string(to_string(error.code())) + " ";
+      }
+    };
+    load(folder(), "z");
+    load(comm.rank() == 0 ? folder() : folder() + "-absent", "a");
+  });
+  EXPECT_EQ(said[0], "usage resource ");
+  EXPECT_EQ(said[1], "usage resource ");
 }
 
 std::string error_of(const std::string& folder, const Saved& wanted) {

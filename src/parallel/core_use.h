@@ -1,6 +1,6 @@
 // Measures whether a rank's computation keeps its core busy or waits for a device. If the core is
-// busy and there is no other, moving data in the background saves nothing: the cycles are the same,
-// plus those of the thread switches.
+// busy and the rank has no other core, moving data in the background saves nothing: the move costs
+// the same cycles, and thread switches cost additional cycles.
 #pragma once
 
 #include <chrono>

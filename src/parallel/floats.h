@@ -41,10 +41,10 @@ class WrittenFloats {
   std::span<float> span_;
 };
 
-// Sums floats narrower than f32 so that each result is the f32 sum, rounded once. All inputs are
-// sent unchanged to the summing rank if that costs at most twice the bytes of the fastest algorithm
-// and one pass can sum them; otherwise they are sent as f32. Other calls are unchanged. Serves
-// reduce, all_reduce, reduce_scatter and reduce_scatter_v.
+// Sums floats narrower than f32 so that each result is the f32 sum, rounded once. If one pass can
+// sum all inputs, and if this costs at most twice the bytes of the fastest algorithm, the inputs
+// are sent unchanged to the summing rank; otherwise they are sent as f32. Other calls are
+// unchanged. Serves reduce, all_reduce, reduce_scatter and reduce_scatter_v.
 class SumOnce {
  public:
   SumOnce() = default;

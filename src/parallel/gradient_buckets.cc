@@ -207,7 +207,7 @@ GradientBuckets::GradientBuckets(Communicator& axis, const BucketOptions& option
     }
     if (std::ranges::any_of(options.leaves, [](const Leaves& one) { return one.count == 0; })) {
       refuse("gradient buckets", "a rank without leaves",
-             "give each rank at least one, because each makes a step");
+             "give each rank at least one leaf, because each rank makes a step");
     }
   }
 }

@@ -1,5 +1,5 @@
-// Reports from its own thread that the next gradient of a backward pass is overdue: the caller's
-// code on the rank that must compute it may never return.
+// Reports that the next gradient of a backward pass is overdue. A separate thread reports it,
+// because the caller's code on the rank that must compute the gradient may never return.
 #pragma once
 
 #include <chrono>

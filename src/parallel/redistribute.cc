@@ -1,5 +1,5 @@
-// redistribute(): reads peers' memory if possible; otherwise uses a collective, over data that is
-// packed as far as necessary.
+// redistribute(): reads peers' memory if possible; otherwise uses a collective, and packs its data
+// if necessary.
 #include <algorithm>
 #include <exception>
 #include <numeric>

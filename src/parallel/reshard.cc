@@ -14,6 +14,7 @@
 #include "kernels/kernels.h"
 #include "parallel/reshard_messages.h"
 #include "parallel/reshard_order.h"
+#include "parallel/shared_bytes.h"
 #include "parallel/strided.h"
 #include "reshard/elements.h"
 #include "reshard/pieces.h"
@@ -35,20 +36,6 @@ Held held_at(const MeshLayout& layout, const ReshardTensor& tensor, int rank) {
     }
   }
   return std::nullopt;
-}
-
-// Returns the elements of a box, in memory that holds `held`.
-Tensor view_of(const Tensor& tensor, const ElementRanges& held, const std::vector<Range>& box) {
-  Tensor view = tensor;
-  std::ptrdiff_t offset = 0;
-  for (std::size_t dim = 0; dim < box.size(); ++dim) {
-    offset +=
-        tensor.strides[dim] * static_cast<std::ptrdiff_t>(index_in(held[dim], box[dim].first));
-    view.shape[dim] = box[dim].count;
-  }
-  view.data = static_cast<std::byte*>(tensor.data) +
-              offset * static_cast<std::ptrdiff_t>(size_of(tensor.dtype));
-  return view;
 }
 
 Tensor line_of(std::byte* data, Dtype dtype, const std::vector<Range>& box) {
@@ -437,6 +424,28 @@ void check_memory(const char* name, std::span<const Tensor> given, const std::ve
   }
 }
 
+// Returns the tensors of which this rank has a part, and nothing for the others.
+std::vector<Tensor> only_held(std::span<const Tensor> given, const std::vector<Held>& held) {
+  std::vector<Tensor> tensors(held.size());
+  for (std::size_t t = 0; t < held.size(); ++t) {
+    tensors[t] = held[t] ? given[t] : Tensor{};
+  }
+  return tensors;
+}
+
+// Throws usage if `in` and `out` share memory.
+void check_apart(std::span<const Tensor> in, std::span<const Tensor> out, const ReshardPlan& plan,
+                 int rank) {
+  if (const auto shared = find_shared_bytes(in, out)) {
+    throw Error(ErrorCode::usage,
+                "reshard: `in` of " + in_quotes(plan.tensors[shared->first].name) +
+                    " and `out` of " + in_quotes(plan.tensors[shared->second].name) +
+                    " share memory on rank " + std::to_string(rank) +
+                    "\ngive `out` memory of its own, because other ranks read `in` until the end",
+                {.rank = rank});
+  }
+}
+
 }  // namespace
 
 Reshard::Reshard(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -476,6 +485,7 @@ void Reshard::run(std::span<const Tensor> in, std::span<const Tensor> out, int t
   try {
     check_memory("in", in, state.in, state.plan, state.group.rank());
     check_memory("out", out, state.out, state.plan, state.group.rank());
+    check_apart(only_held(in, state.in), only_held(out, state.out), state.plan, state.group.rank());
   } catch (const Error& error) {
     wrong[0] = state.group.rank();
     mine = error;

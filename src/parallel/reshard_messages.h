@@ -1,5 +1,5 @@
-// The messages of a reshard: moves in parts of bounded length, with small moves together, in an
-// order in which all ranks send and receive them.
+// The messages of a reshard, in the order in which all ranks send and receive them. Long moves are
+// cut into parts of bounded length, and small moves share a message.
 #pragma once
 
 #include <compare>
@@ -25,10 +25,10 @@ struct ReshardPart {
 std::vector<ReshardPart> parts_of(const ReshardPlan& plan, std::size_t move,
                                   std::size_t message_bytes = kMessageBytes);
 
-// A message's position in the order of all ranks; messages of two ranks in one position keep their
-// order. A message that passes elements on comes at least kLead slots after the messages that bring
-// them. If every rank waits for its messages in this order, the first incomplete message has been
-// posted on both sides, so the ranks cannot block each other.
+// A message's position in the order of all ranks; messages of the same two ranks in one position
+// keep their order. A message that forwards elements comes at least kLead slots after the messages
+// that bring these elements. If every rank waits for its messages in this order, the first
+// incomplete message has been posted on both sides, so the ranks cannot block each other.
 struct ReshardTurn {
   std::size_t slot = 0;
   int distance = 0;  // from sender to receiver

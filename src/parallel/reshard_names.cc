@@ -369,7 +369,7 @@ void read_groups(const JsonNode& node, NameRule& rule) {
   }
   if (shares && (!groups || rule.from.size() > 1 || rule.shares.size() < 2)) {
     shares->fail(
-        "shares are those of the groups of one name: \"groups\": 8, \"shares\": [4, 1, 1]");
+        "shares divide the groups of one name, such as \"groups\": 8, \"shares\": [4, 1, 1]");
   }
   if (groups && !shares && rule.from.size() == 1) {
     groups->fail("the groups of one name need \"shares\"");

@@ -11,7 +11,7 @@
 namespace unisono::parallel {
 namespace {
 
-// Each choice of pairs applies to this share of the busiest rank's messages, which bounds the
+// Each choice of pairs applies to 1/kChoices of the busiest rank's messages, which bounds the
 // number of choices.
 constexpr std::size_t kChoices = 256;
 

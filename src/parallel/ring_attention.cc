@@ -1,5 +1,6 @@
 // Ring attention: receives the next block of keys and values while it uses the current one. In the
-// backward pass a block's gradients follow it, one step behind, until they reach its owner.
+// backward pass, the gradients of a block follow this block, one step behind, until they reach the
+// block's owner.
 #include "parallel/ring_attention.h"
 
 #include <algorithm>

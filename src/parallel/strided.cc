@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "reshard/elements.h"
 
 namespace unisono::parallel {
 namespace {
 
-// For data larger than the caches, a third of the time goes into reading the target before it is
-// stored.
+// An ordinary store first reads the target. For data larger than the caches, this takes a third of
+// the time.
 constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;
 
 // A loop over all operands: `size` iterations, in which each operand advances by its stride in
@@ -124,6 +125,19 @@ void copy_spaced(std::byte* out, const std::byte* in, std::size_t count, std::pt
 }
 
 }  // namespace
+
+Tensor view_of(const Tensor& tensor, const ElementRanges& held, const std::vector<Range>& box) {
+  Tensor view = tensor;
+  std::ptrdiff_t offset = 0;
+  for (std::size_t dim = 0; dim < box.size(); ++dim) {
+    offset +=
+        tensor.strides[dim] * static_cast<std::ptrdiff_t>(index_in(held[dim], box[dim].first));
+    view.shape[dim] = box[dim].count;
+  }
+  view.data = static_cast<std::byte*>(tensor.data) +
+              offset * static_cast<std::ptrdiff_t>(size_of(tensor.dtype));
+  return view;
+}
 
 kernels::Store store_for(std::size_t bytes) {
   return bytes >= kStreamedBytes ? kernels::Store::streaming : kernels::Store::cached;

@@ -4,11 +4,16 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "kernels/functions.h"
+#include "unisono/parallel/reshard.hpp"
 #include "unisono/parallel/tensor.hpp"
 
 namespace unisono::parallel {
+
+// Returns the elements of a box, in memory that holds the elements `held`.
+Tensor view_of(const Tensor& tensor, const ElementRanges& held, const std::vector<Range>& box);
 
 // Copies `in` to `out`. REQUIRES: equal shape and dtype; memory that is identical or does not
 // overlap.

@@ -1,5 +1,5 @@
-// The information that ranks exchange before a redistribution: their tensors, and where these can
-// be read. Ranks detect disagreements here, before anything is written.
+// The information that ranks exchange before a redistribution: their tensors, and where each tensor
+// can be read. Ranks detect disagreements here, before anything is written.
 #pragma once
 
 #include <array>

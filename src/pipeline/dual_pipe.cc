@@ -1,9 +1,9 @@
 // DualPipe: microbatches enter at both ends and pass each other. A rank holds two stages of the
-// model (stage r of one copy, stage p-1-r of the other), and computes the forward pass of one
-// together with the backward pass of the other.
+// model: stage r of one copy and stage p-1-r of the other copy. It computes the forward pass of one
+// stage together with the backward pass of the other stage.
 //
-//   bubble  (p/2-1) (F&B + B - 3W), with F&B = F+B if nothing is hidden, for F = I and W at most F;
-//           otherwise no formula
+//   bubble  (p/2-1) (F&B + B - 3W) if F = I and W is at most F; otherwise no formula. F&B = F+B if
+//           nothing is hidden
 //   peak    p+1 microbatches on each rank
 //   limits  p even; m even, at least 2p
 //   source  DeepSeek-AI, DeepSeek-V3 Technical Report, 2024; its code: deepseek-ai/DualPipe

@@ -1,5 +1,5 @@
 // The eight steps that DualPipe and DualPipeV share. A rank alternates between two stages: it
-// computes the forward pass of one together with the backward pass of the other.
+// computes the forward pass of one stage together with the backward pass of the other stage.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,8 @@
 // DualPipeV: DualPipe cut in half, so that it needs one copy of the model. A rank has two stages in
-// a V, and computes the forward pass of one together with the backward pass of the other.
+// a V, and computes the forward pass of one stage together with the backward pass of the other.
 //
-//   bubble  (p-1) (F&B + B - 3W) / 2, with F&B = F+B if nothing is hidden, for F = I and W at
-//           most F; otherwise no formula
+//   bubble  (p-1) (F&B + B - 3W) / 2 if F = I and W is at most F; otherwise no formula. F&B = F+B
+//           if nothing is hidden
 //   peak    2p+1 microbatches of a stage on each rank
 //   limits  m at least 2p
 //   source  Qi, 2025 ("DualPipe could be better without the dual"); deepseek-ai/DualPipe

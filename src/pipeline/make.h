@@ -29,10 +29,10 @@ struct Made {
   double best_entry_makespan = 0;
 };
 
-// `frame` provides stages, ranks, chains, costs, memory, lanes and microbatches. Its actions, if
-// any, are one of the starting orders. Actions on whole stages are done once, around the stage's
-// computations. The result is never worse than any catalogue entry with the same stages that keeps
-// the limit. Equal arguments give equal orders. Fails if no order within the limit is found.
+// `frame` provides stages, ranks, chains, costs, memory, lanes and microbatches. If it has actions,
+// they are one of the starting orders. Actions on whole stages are done once, around the stage's
+// computations. The result is never worse than any catalogue entry that has the same stages and
+// keeps the limit. Equal arguments give equal orders. Fails if no order within the limit is found.
 Parsed<Made> make(const Pipeline& frame, const MakeOptions& options = {});
 
 }  // namespace unisono::pipeline

@@ -1,9 +1,9 @@
-// Plays a pipeline event by event: when each action starts and ends, and, if ranks deadlock, where
-// each of them is blocked.
+// Plays a pipeline event by event, to find when each action starts and ends. If ranks deadlock,
+// finds where each of them is blocked.
 //
 // A rank does its actions in order. It puts a send or receive into the queue of its lane and
-// continues; a computation waits for the receive of its input. A queue does one transfer at a time:
-// a send leaves when the lane has room, a receive ends when its message has arrived. An overlap
+// continues; a computation waits for the receive of its input. A queue does one transfer at a time.
+// A send leaves when the lane has room, and a receive ends when its message has arrived. An overlap
 // begins when the inputs of all its parts are available, takes as long as the parts in sequence,
 // and has all results at its end.
 #pragma once

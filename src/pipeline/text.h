@@ -3,8 +3,10 @@
 // a clock that the file does not have; they are skipped. A line without actions is a rank without
 // stages, as in PyTorch.
 //
-// The file does not contain the rank of a stage (a stage is where its computations are), its costs
-// (they are 1), or chains: a pipeline with two chains cannot be written.
+// The file does not contain
+//   - the rank of a stage: it is the rank of the stage's computations,
+//   - costs: all are 1,
+//   - chains: a pipeline with two chains cannot be written.
 #pragma once
 
 #include <string>

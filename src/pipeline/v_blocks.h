@@ -1,6 +1,6 @@
-// Schedules of two stages in a V that repeat one block: the six passes of a microbatch on each rank
-// (two each of F, I and W) have fixed slots of a clock of six, and every microbatch follows the
-// previous one after six slots.
+// Schedules of two stages per rank, laid out as a V, that repeat one block. A microbatch has six
+// passes on each rank: two each of F, I and W. Each of them has a fixed slot in a period of six
+// slots, and every microbatch follows the previous one after six slots.
 #pragma once
 
 #include "pipeline/order.h"

@@ -1,8 +1,8 @@
-// V-Half: blocks in a V that hold half of what 1F1B and ZBV hold. A pass waits two slots on the way
-// back to rank 0, forward and backward.
+// V-Half: blocks in a V that hold half as many activations as 1F1B and ZBV. On the way back to rank
+// 0, a pass waits two slots, forward and backward.
 //
 //   order   blocks in a V, one after the other at the shortest distance at which they fit, as in
-//           the source; the waits within a block are our own choice, not those of the source
+//           the source. The waits within a block are our choice, and differ from the source
 //   peak    at most p+4 microbatches of a stage (1F1B: 2p on rank 0) on each rank, as tested; the
 //           source proves its own bounds for its own blocks
 //   bubble  no formula

@@ -1,5 +1,5 @@
-// V-Min: blocks in a V that hold about a third of what 1F1B holds. Every pass begins as soon as the
-// previous one has ended, so activations live as briefly as possible.
+// V-Min: blocks in a V that hold about a third as many activations as 1F1B. Every pass begins as
+// soon as the previous one has ended, so activations live as briefly as possible.
 //
 //   order   blocks in a V, one after the other at the shortest distance at which they fit, as in
 //           the source

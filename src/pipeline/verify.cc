@@ -9,9 +9,9 @@
 namespace unisono::pipeline {
 namespace {
 
-// Returns the shortest cycle of ranks that wait for each other, or else a rank whose peer never
-// answers. Each rank waits for one other rank, so a walk that marks visited ranks finds every cycle
-// once. A cycle starts with its lowest rank, wherever the walk entered it.
+// Returns the shortest cycle of ranks that wait for each other. If there is no cycle, returns a
+// rank whose peer never answers. Each rank waits for one other rank, so a walk that marks visited
+// ranks finds every cycle once. A cycle starts with its lowest rank, wherever the walk entered it.
 std::vector<Waiting> shortest_wait(const std::vector<Waiting>& waiting, int ranks) {
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   std::vector<std::size_t> place(static_cast<std::size_t>(ranks), kNone);

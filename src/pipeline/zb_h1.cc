@@ -1,5 +1,5 @@
-// ZB-H1: 1F1B with B cut into I (input gradient) and W (weight gradient); rank r delays r W, which
-// then fill the end. Every rank holds as much as rank 0 of 1F1B.
+// ZB-H1: 1F1B with B cut into I (input gradient) and W (weight gradient). Rank r delays r of its W,
+// to fill the end of the step. Every rank holds as many activations as rank 0 of 1F1B.
 //
 //   bubble  (p-1) (F+I-W), which is (p-1) (F+B-2W), for m >= p and W at most F and I
 //   peak    min(m, p) microbatches on each rank

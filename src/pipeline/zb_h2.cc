@@ -1,8 +1,8 @@
 // ZB-H2: ZB-H1 with twice as many forward passes ahead. Each rank works without a pause from its
 // first action to its last; rank 0 begins and ends earlier than rank p-1.
 //
-//   bubble  (p-1) (F+I-2W) on a rank between its first and last action, which is (p-1) (F+B-3W),
-//           for m >= 2p-1 and F, I, W equal; the whole takes (p-1) F longer
+//   bubble  (p-1) (F+I-2W) between a rank's first and last action, which is (p-1) (F+B-3W), for
+//           m >= 2p-1 and F, I, W equal. The whole step takes (p-1) F longer
 //   peak    min(m, 2p-1) microbatches on each rank
 //   source  Qi et al., Zero Bubble Pipeline Parallelism, 2023
 #include "pipeline/zero_bubble.h"

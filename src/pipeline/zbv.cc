@@ -1,5 +1,5 @@
-// ZBV: two stages on each rank, laid out as a V, so that the first and the last stage are on rank 0
-// and a microbatch's gradient starts where it is needed first.
+// ZBV: two stages on each rank, laid out as a V. The first and the last stage are on rank 0, so a
+// microbatch's backward pass starts on the rank where its forward pass started.
 //
 //   bubble  (p-1) (F+I-W) / 2 for m >= 2p-1 if F, I and W take equal times; otherwise no formula
 //   peak    min(2 m, 2 p) microbatches of a stage on each rank

@@ -1,5 +1,5 @@
-// The common part of ZB-H1 and ZB-H2: 1F1B with B split into I and W, where a rank delays a number
-// of W to fill the end.
+// The common part of ZB-H1 and ZB-H2: 1F1B with B split into I and W, where a rank delays some of
+// its W to fill the end of the step.
 #pragma once
 
 #include <algorithm>

@@ -13,12 +13,12 @@ namespace {
 constexpr double kTera = 1e12;
 constexpr double kGiga = 1e9;
 
-// Peaks, memory and links come from the data sheets of NVIDIA, AMD and Google; rates are dense.
-// Collectives reach 0.66 to 0.73 of NVLink and Infinity Fabric (of H100 and B200:
-// ai-dynamo/aiconfigurator, 2026), 0.8 of PCIe 4.0, and half of the links of chips in a torus,
-// which have neighbours in both directions. Host links count 0.8 of PCIe or NVLink-C2C. TPUs have
-// matrix units in place of multiprocessors. Power is that of the module; that of GH200 includes its
-// processor.
+// Peaks, memory and links come from the data sheets of NVIDIA, AMD and Google; rates are for dense
+// matrices. Collectives reach a part of the links' bandwidth: 0.66 to 0.73 of NVLink and Infinity
+// Fabric (measured on H100 and B200: ai-dynamo/aiconfigurator, 2026), 0.8 of PCIe 4.0, and half of
+// the bandwidth in a torus, whose chips have neighbours in both directions. Host links count 0.8 of
+// PCIe or NVLink-C2C. For TPUs, the multiprocessors are matrix units. Power is the power of the
+// module; for GH200 it includes the processor.
 const std::vector<DeviceModel>& devices() {
   const auto device = [](std::string name, double bf16, double f8, double f4, double memory,
                          double memory_rate, int multiprocessors, int domain, double near,

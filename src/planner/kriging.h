@@ -1,5 +1,5 @@
-// Predicts a quantity at a new place from values measured at other places, whose covariance is
-// given (a Gaussian process, also known as kriging), and the error of the prediction.
+// Predicts a quantity at a new place from values measured at other places, and the error of the
+// prediction. The covariance of the values is given (a Gaussian process, also known as kriging).
 #pragma once
 
 #include <cstddef>

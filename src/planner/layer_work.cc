@@ -143,10 +143,10 @@ void add_inner(const ModelShape& shape, const Layout& layout, double tokens, boo
   work.expert_tokens = tokens / layout.tp;
 }
 
-// Keys and values travel around the ring, and in the backward pass once more, with the sums of
-// their gradients one step behind. Over uly, all inputs and outputs of attention are exchanged
-// between positions and heads. Backward, the inputs are exchanged once more, and so are all
-// gradients and two numbers per row and head.
+// Keys and values are sent around the ring. In the backward pass they are sent around once more,
+// and the sums of their gradients follow one step behind. Over uly, all inputs and outputs of
+// attention are exchanged between positions and heads. In the backward pass, the inputs, all
+// gradients, and two numbers per row and head are exchanged.
 void add_context(const ModelShape& shape, const Layout& layout, double tokens,
                  const KindShare& part, LayerWork& work) {
   if (part.kind.mixer != Mixer::attention) {

@@ -229,7 +229,7 @@ class RowReader {
   std::string read_model(MeasuredStep& step) const {
     step.model = row_.text("model").empty() && !reader_.asked_model.empty()
                      ? reader_.asked_model
-                     : row_.needed("model", "say a name, or the path of a config.json");
+                     : row_.needed("model", "give a name, or the path of a config.json");
     if (lower(step.model).starts_with("gpt") && !row_.text("hidden").empty()) {
       step.shape = gpt_of(row_);
       return {};

@@ -49,7 +49,7 @@ struct TableReader {
 //   layers          replaces the model's number of layers
 //   hidden, heads   with layers: the shape of a model whose name begins with "gpt"
 // Lines that begin with # describe the table: "# source: ..." and "# attention: materialised".
-// Fails if a cell is empty or invalid that the prediction needs.
+// Fails if a cell that the prediction needs is empty or invalid.
 Parsed<MeasuredTable> parse_measured_steps(std::string_view text, const TableReader& reader = {});
 
 // Returns predictions with the constants of the clusters.

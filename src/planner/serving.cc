@@ -181,9 +181,9 @@ double imbalance_of(const ServingLayout& layout, const ServingTask& task) {
 }
 
 // Returns the time to send the rows of one device to their experts (in the experts' narrow type)
-// and back in bf16. `once`: a row crosses once to each domain that has one of its experts, and is
-// forwarded there. Otherwise each expert gets its own copy, as in decoding, which has no time to
-// gather rows.
+// and back in bf16. With `once`, a row is sent once to each domain that has one of its experts, and
+// is forwarded inside the domain. Otherwise each expert gets its own copy, as in decoding, which
+// has no time to gather rows.
 double experts_s(const ModelShape& shape, const ServingLayout& layout, const ServingTask& task,
                  const Cluster& cluster, double rows, bool once) {
   if (layout.dp == 1) {

@@ -13,9 +13,9 @@
 namespace unisono::planner {
 
 // Speculative decoding: a small model drafts tokens, and one step of the large model checks all of
-// them. A step yields the accepted tokens and one more, on average 1 + a + a^2 + ... + a^drafted
-// (Leviathan et al., "Fast Inference from Transformers via Speculative Decoding", 2023, equation
-// 1).
+// them. A step yields the accepted tokens and one more. With a = `accepted`, this is on average 1 +
+// a + a^2 + ... + a^drafted (Leviathan et al., "Fast Inference from Transformers via Speculative
+// Decoding", 2023, equation 1).
 struct Speculation {
   int drafted = 0;      // tokens per step; 0: no speculation
   double accepted = 0;  // probability that a token is right, given that those before it are

@@ -12,8 +12,9 @@
 namespace unisono::planner {
 namespace {
 
-// Standard deviations of the common parts of residuals, for dense models and in the logarithm, and
-// their ranges: the most likely values for the built-in steps under a prior of 0.1 each.
+// Standard deviations of the common parts of residuals, in the logarithm and for dense models, and
+// the distances over which these parts vary. Each value is the most likely one for the built-in
+// steps, with a prior of 0.1.
 constexpr double kAll = 0.10;
 constexpr double kStack = 0.10;
 constexpr double kDevice = 0.08;

@@ -8,8 +8,8 @@
 namespace unisono::planner {
 namespace {
 
-// The fixed cost of an exchange in a tensor-parallel group: it starts on all ranks when the last
-// one arrives.
+// The fixed cost of an exchange in a tensor-parallel group: all ranks start it when the last rank
+// arrives.
 constexpr double kMeetingS = 220e-6;
 constexpr double kFusedMeetingS = 20e-6;  // if kernels are queued ahead of their data
 

@@ -27,8 +27,8 @@ std::uint64_t cell_key(const Schedule& schedule, Cell cell);
 
 // Returns the output chunk of `rank` that occupies the memory of `input_chunk` in a call in place,
 // or -1 if there is none. If `rank` has the chunk both as input and as output, this is the same
-// chunk. In all_to_all, block d of the output occupies block d of the input, so it is the chunk
-// that rank d sends to `rank`. A barrier has no buffers.
+// chunk. In all_to_all, block d of the output occupies the memory of block d of the input, so the
+// result is the chunk that rank d sends to `rank`. A barrier has no buffers.
 int chunk_in_place(const Schedule& schedule, int rank, int input_chunk);
 
 // The step in which each cell is first written. Reads before this step, and in it, yield the input.

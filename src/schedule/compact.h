@@ -2,9 +2,8 @@
 // repeated.
 //
 // A ring over 16384 ranks has 5e8 moves, but all its steps have the same messages between the same
-// ranks. The time does not depend on which chunks the messages contain. If every step of an
-// algorithm waits for the step before it, or no step waits, the compact form is enough to simulate
-// it.
+// ranks. The time does not depend on which chunks the messages contain. The compact form is enough
+// to simulate an algorithm if every step waits for the step before it, or if no step waits.
 #pragma once
 
 #include <cstdint>

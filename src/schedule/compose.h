@@ -1,6 +1,6 @@
 // Makes larger schedules from smaller ones: `sub` puts a schedule on some ranks and chunks of a
-// larger one, `beside` runs two schedules at the same time, and `then` runs one after the other.
-// For example, a hierarchical all_reduce is
+// larger one, `beside` runs two schedules at the same time, and `then` runs two schedules one after
+// the other. For example, a hierarchical all_reduce is
 //
 //  then(then(reduce_scatter in every node, all_reduce across the nodes), all_gather in every node)
 //

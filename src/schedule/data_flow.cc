@@ -2,8 +2,8 @@
 // and the state of one chunk is small.
 //
 // The contents of a cell are counters: how often each rank's contribution is in the cell. Counters
-// stop at 255. If only one rank has the chunk as input, a cell can hold nothing else, and one
-// counter is enough.
+// stop at 255. If only one rank has the chunk as input, a cell can hold only this rank's
+// contribution, and one counter is enough.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Sums neighbouring nodes of the tree over leaves (base/leaf_tree.h), which ranks with any ranges
-// of leaves have sent.
+// Sums neighbouring nodes of the tree over leaves (base/leaf_tree.h). Ranks with any ranges of
+// leaves have sent these nodes.
 //
 // The additions form a schedule in which every node is a rank. So verify() and verify_tree_order()
 // prove the additions that TreeSum runs.

@@ -1,5 +1,5 @@
 // Progress: if every lane holds one message, all waits are known in advance, so a schedule finishes
-// exactly if its waits have no cycle.
+// if and only if its waits have no cycle.
 //
 //  send      waits for its data, for the sender's previous send, and until the previous message on
 //            its lane has been taken

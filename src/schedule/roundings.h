@@ -14,8 +14,8 @@ namespace unisono {
 
 // Encodes the moves between different hosts; `hosts` has one number per rank. If all ranks get the
 // result, a rank that has the complete result rounds its own copy, in a separate step, before it
-// sends the result. So it ends with the same value that the others decode. Nothing else changes.
-// REQUIRES: the schedule is verified.
+// sends the result. So this rank ends with the same value as the ranks that decode the result.
+// Nothing else changes. REQUIRES: the schedule is verified.
 Schedule encode_moves(const Schedule& schedule, std::span<const int> hosts, MoveCode code);
 
 struct RoundingFault {
@@ -25,13 +25,14 @@ struct RoundingFault {
   std::string what = {};   // "an input is rounded twice on its way from rank 1 to rank 2"
 };
 
-// Returns the faults, at most 100; none if every input is rounded at most once before the result is
-// complete, the result is rounded at most once afterwards, and all ranks that get a chunk get the
-// same bits. If a partial sum is rounded, this counts as one rounding of each of its inputs. A
-// value that is already rounded is not rounded again by the same code. The proof follows values by
-// name: two cells have the same bits if the same sums and roundings of the same inputs, in the same
-// order, produced them; the two sides of an addition may be exchanged. REQUIRES: the schedule is
-// verified.
+// Returns at most 100 faults. There is no fault if
+// - every input is rounded at most once before the result is complete,
+// - the result is rounded at most once afterwards, and
+// - all ranks that get a chunk get the same bits.
+// If a partial sum is rounded, this counts as one rounding of each of its inputs. A value that is
+// already rounded is not rounded again by the same code. The proof follows values by name: two
+// cells have the same bits if the same sums and roundings of the same inputs, in the same order,
+// produced them; the two sides of an addition may be exchanged. REQUIRES: the schedule is verified.
 std::vector<RoundingFault> check_roundings(const Schedule& schedule);
 
 }  // namespace unisono

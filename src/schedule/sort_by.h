@@ -1,5 +1,5 @@
-// A stable sort by a key. It replaces std::stable_sort, because that of libstdc++ 12 calls a
-// function that clang rejects as deprecated.
+// A stable sort by a key. It replaces std::stable_sort, which in libstdc++ 12 calls a function that
+// clang rejects as deprecated.
 #pragma once
 
 #include <algorithm>

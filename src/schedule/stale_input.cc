@@ -1,6 +1,6 @@
-// In place, an output shares memory with its rank's input, and writing one destroys the other. So
-// the contributions can differ from those of the same schedule out of place only if a move reads an
-// input whose memory was taken in an earlier step.
+// In place, an output shares memory with its rank's input, and writing the output destroys the
+// input. So the result can differ from the result out of place only if a move reads an input that
+// an earlier step has overwritten.
 #include "schedule/cells.h"
 #include "schedule/proofs.h"
 

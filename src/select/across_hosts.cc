@@ -21,10 +21,10 @@ constexpr double kReducedBytesPerUs = 25'000;
 // A longer vector does not stay in the cache: one pass over it then costs more than reducing only a
 // part of it saves. Measured between two ranks on the loopback device.
 constexpr double kCachedBytes = 8 << 20;
-// A rank of an all_to_all posts its parts one after the other without waiting for each to arrive,
-// so this many parts are in transit in the time of one. Measured: algorithms that send fewer but
+// A rank of an all_to_all posts its parts one after the other without waiting for each to arrive.
+// So this many parts take only the time of one part. Measured: algorithms that send fewer but
 // longer messages take 1.2 to 1.4 times as long for four ranks on two cores. If all ranks get the
-// same data, going round by round is at least as fast.
+// same data, sending it round by round is at least as fast.
 constexpr int kPostedAtOnce = 4;
 // Skips algorithms that would need more simulated messages.
 constexpr double kMostMessages = 20'000;

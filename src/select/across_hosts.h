@@ -24,10 +24,10 @@ class AcrossHosts {
   bool several() const { return several_; }
   // The host of each rank of the group.
   const std::vector<int>& hosts() const { return host_of_; }
-  // Returns the fastest algorithm with its parameters, the same on all ranks; empty: all algorithms
-  // have too many messages. `bytes`: the size of the vector (cost/cost.h); all sizes up to the next
-  // power of two share one answer, whose first computation takes some milliseconds. `rank_order`:
-  // consider only algorithms that sum in rank order.
+  // Returns the fastest algorithm with its parameters, the same on all ranks; empty if all
+  // algorithms have too many messages. `bytes` is the size of the vector (cost/cost.h). All sizes
+  // up to the next power of two share one answer; computing it for the first time takes some
+  // milliseconds. With `rank_order`, considers only algorithms that sum in rank order.
   const std::string& choose(Collective collective, double bytes, bool rank_order = false);
   // Returns the fastest algorithm, per root, whose moves between hosts may be encoded according to
   // the proof; nullptr if there is none. The result lives as long as this object.

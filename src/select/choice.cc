@@ -12,8 +12,8 @@
 namespace unisono::comm {
 namespace {
 
-// Up to this size it is faster if every rank reduces the whole vector than if each rank reduces a
-// part and forwards it, because that saves one wait.
+// Up to this size, a call is faster if every rank reduces the whole vector, because this saves one
+// wait. For longer vectors, each rank reduces a part and forwards it.
 constexpr std::size_t kOneShotBytes = 16384;
 
 // Up to this size of all inputs, a flat scan is faster than a chain of ranks.

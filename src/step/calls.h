@@ -13,8 +13,8 @@ namespace unisono::step {
 struct Call {
   // all_reduce, all_gather, reduce_scatter, all_to_all, broadcast: collectives of `group`.
   // send, receive: with `peer` in `group`.
-  // dispatch, combine: rows that move to experts and back. The router chooses the experts; `bytes`
-  // assumes that it spreads the tokens evenly.
+  // dispatch, combine: rows that are sent to experts and back. The router chooses the experts;
+  //   `bytes` assumes that it spreads the tokens evenly.
   // computing: a computation between calls.
   std::string what = {};
   std::vector<int> group = {};  // ranks of the mesh, in axis order

@@ -1,12 +1,10 @@
 // The inference step of a decoder: a prompt of many tokens, or one more token.
 //
 //   tp   heads, the inner width and the vocabulary are sharded: two all_reduces per layer (Shoeybi
-//   et
-//        al., 2019)
+//        et al., 2019)
 //   pp   each stage has some layers, and sends activations to the next stage
 //   cp   tokens and the cache are sharded over the sequence: a ring of keys and values for a
-//   prompt,
-//        a merge of attention results for one token
+//        prompt, a merge of attention results for one token
 //   ep   the experts are distributed over the ranks; tokens are sent to their experts, and back
 #pragma once
 

@@ -1,7 +1,7 @@
 // The ranks of a step: their places on the axes, and their stages.
 //
 // A pipeline of two chains (DualPipe) has the model twice: two ranks hold the same stages, each for
-// half of the microbatches. In this case the stage axis counts such pairs, and a separate axis
+// half of the microbatches. In this case the stage axis counts such pairs of ranks. A separate axis
 // `copy` distinguishes the two ranks of a pair, as if the mesh had both axes. Groups consist of
 // ranks of the mesh.
 #pragma once

@@ -1,13 +1,12 @@
 // A step of a model as data, `unisono.step/1`: on a mesh of ranks, the tensors and their
 // placements, the computations, and the redistributions that move tensors. A step is one prefill,
-// one decoded token or one training step. The collectives and the memory of each rank, and the
-// simulation, follow from it.
+// one decoded token or one training step. The collectives of each rank, its memory, and the
+// simulation are derived from the step.
 //
-// All ranks execute the sections in order, each rank only those of its own stages. With a pipeline,
-// some sections are passes: the work of a stage for each of its microbatches, in the order of the
-// pipeline. Results of a pass that other sections use are summed over the microbatches. Placements
-// are PyTorch's (DTensor): along each axis of the mesh a tensor is Replicate, Shard of a dimension
-// or Partial.
+// Each rank executes the sections of its own stages, in order. With a pipeline, some sections are
+// passes: the work of a stage for each of its microbatches, in the order of the pipeline. Results
+// of a pass that other sections use are summed over the microbatches. Placements are PyTorch's
+// (DTensor): along each axis of the mesh a tensor is Replicate, Shard of a dimension or Partial.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +23,12 @@
 
 namespace unisono::step {
 
-// The division of a dimension among the ranks of an axis. even: by parallel::shard_range. rows: the
-// tokens of `batch` sequences, by sequence along data axes, by position in the sequence along
-// context axes, otherwise in their order. heads, key_value_heads: by parallel::head_share, which
-// gives several ranks a copy of a key-value head if there are fewer heads than ranks.
+// The division of a dimension among the ranks of an axis:
+// - even: by parallel::shard_range.
+// - rows: the tokens of `batch` sequences. Data axes divide them by sequence, context axes by
+//   position in the sequence, other axes in the order of the tokens.
+// - heads, key_value_heads: by parallel::head_share, which gives several ranks a copy of a
+//   key-value head if there are fewer heads than ranks.
 enum class Cut : std::uint8_t { even, rows, heads, key_value_heads };
 
 struct Dim {
@@ -72,15 +73,15 @@ struct Tensor {
 
 struct Node {
   // compute      every rank computes on its own data
-  // redistribute changes the placement along axes: a collective, or no communication. Inputs
-  //              that it does not write are needed during the move
+  // redistribute changes the placement along axes: a collective, or no communication. Inputs that
+  //              the node does not write are needed during the move
   // dispatch     sends rows to the ranks of their experts; combine returns the results, summed.
-  //              Its further inputs define the destinations, or the weights
-  // send         from a stage to the next one, in a pipeline's backward pass to the previous
-  //              one; between ranks that differ only in the stage
+  //              Further inputs define the destinations, or the weights
+  // send         to the next stage, or in a pipeline's backward pass to the previous stage;
+  //              between ranks that differ only in the stage
   // broadcast    from a stage to all other stages
   // sum_stages   each rank sums the tensor over its stages; missing tensors count as zero. The
-  //              result is partial along the stage axis. In a section of all stages
+  //              result is partial along the stage axis. Only in sections of all stages
   enum class Kind : std::uint8_t {
     compute,
     redistribute,
@@ -115,10 +116,12 @@ struct Node {
   std::string axes = {};  // such as "tp" or "dp,cp"
   Placement from = {};
   Placement to = {};
-  // A method other than a collective. ring: shards travel around the ring. ring_with: shards travel
-  // in turns with the sums of the following ring_home, which travel until they reach their owner.
-  // merge: partial attention results, weighted. first: one rank keeps the replicated data, and the
-  // others get zeros.
+  // A method other than a collective:
+  // - ring: shards are sent around the ring.
+  // - ring_with: shards take turns on the ring with the sums of the following ring_home. These sums
+  //   are sent on until they reach their owner.
+  // - merge: partial attention results are merged by weight.
+  // - first: one rank keeps the replicated data, and the others get zeros.
   std::string by = {};
   double rows_sent = 1;  // for dispatch and combine: experts per token
 

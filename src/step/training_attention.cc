@@ -1,9 +1,10 @@
 // The attention of a layer: the moves of its queries, keys and values, and its backward pass, which
 // computes scores again.
 //
-// With uly, places are sharded outside of attention and heads inside. With cp a query sees keys and
-// values of other places, which travel around a ring or are gathered. Tensors kept for the backward
-// pass have the layout of outside, and are moved in a second time.
+// With uly, positions are sharded outside attention, and heads inside. With cp, a query needs keys
+// and values of other positions, which are sent around a ring or gathered. Tensors kept for the
+// backward pass have the layout outside attention, and are moved to the layout inside attention
+// once more.
 #include "step/training_layer.h"
 
 namespace unisono::step {

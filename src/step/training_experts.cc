@@ -1,5 +1,5 @@
-// The experts of a layer in training. The dimensions of their input describe its size for an even
-// choice: each expert receives equally many rows of each sequence.
+// The experts of a layer in training. The dimensions of their input are sizes for a router that
+// spreads rows evenly: each expert receives equally many rows of each sequence.
 #include "step/training_layer.h"
 
 namespace unisono::step {

@@ -1,11 +1,14 @@
-// Proves that a step computes the same as one process: no partial sum is read as if it were whole,
-// no replicated tensor is summed once per rank, shards are used only where shards suffice, every
-// tensor that is read exists on its stage, and every tensor that is written is read. The rules are
-// those of sharding propagation (GSPMD: Xu et al., 2021).
+// Proves that a step computes the same as one process:
+// - no partial sum is read as if it were whole;
+// - no replicated tensor is summed once per rank;
+// - shards are used only where shards suffice;
+// - every tensor that is read exists on its stage;
+// - every tensor that is written is read.
+// The rules are the rules of sharding propagation (GSPMD: Xu et al., 2021).
 //
-// The ranks cannot deadlock, because all of them run the nodes in one order, in which a collective,
-// or a send with its receive, is one node. pipeline::verify() proves the order of a pipeline's
-// passes.
+// The ranks cannot deadlock, because all ranks run the nodes in the same order. A collective is one
+// node, and a send is one node with its receive. pipeline::verify() proves the order of a
+// pipeline's passes.
 #pragma once
 
 #include <vector>

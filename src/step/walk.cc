@@ -5,7 +5,7 @@
 namespace unisono::step {
 namespace {
 
-// Weights, caches and inputs exist from the beginning where they are used; activations are
+// Weights, caches and inputs exist from the beginning on the stages that use them; activations are
 // computed.
 State state_at_first(const Step& step) {
   State state;

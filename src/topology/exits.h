@@ -1,9 +1,9 @@
-// Finds, once for all routes, the paths by which ranks leave and enter their nodes: most of the
+// Finds, once for all routes, the paths by which ranks leave and enter their nodes. Most of the
 // path from a rank into a network has no alternative, whatever the target.
 //
-// A door of a rank is the device at the other end of one of its links. It leads into a network: all
-// devices that can be reached from it without passing through a rank. An exit follows the path from
-// a door as long as it has only one continuation.
+// A door of a rank is the device at the other end of one of the rank's links. A door leads into a
+// network: all devices that can be reached from the door without passing through a rank. An exit
+// follows the path from a door as long as the path has only one continuation.
 #pragma once
 
 #include <array>

@@ -47,9 +47,9 @@ struct GpuNode {
   double reduces = 0;  // Device::reduces of its switch
 };
 
-// Returns the costs of NCCL on GPUs of one generation: LL sends flags with the data; Simple fills
-// the links but starts late. Fitted by least absolute errors to the tables of
-// ai-dynamo/aiconfigurator (Apache-2.0, 2026; 2 and 4 GPUs, all sizes) and to those that
+// Returns the costs of NCCL on GPUs of one generation. LL sends flags with the data; Simple fills
+// the links but starts late. The costs are fitted by least absolute errors to the tables of
+// ai-dynamo/aiconfigurator (Apache-2.0, 2026; 2 and 4 GPUs, all sizes) and to the tables that
 // tests/data/nccl lists.
 std::vector<Protocol> gpu_protocols(double latency);
 inline constexpr double kA100Latency = 1.22;

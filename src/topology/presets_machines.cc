@@ -240,7 +240,7 @@ extern constinit const Preset dgx_a100{
         "ways together, hence 300 each way, of which NCCL reaches 200; 8 ConnectX-6 of 200 Gbit/s; "
         "PCIe 4.0 x16: 31.5 "
         "GB/s each way. Latencies: NCCL src/graph/tuning.cc. "
-        "What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
+        "Start times and bandwidths of NCCL: ai-dynamo/aiconfigurator, 2026",
     .parameters = kNodes,
     .build = build_nodes<kA100Node, 200>,
     .ranks = eight_each};
@@ -252,8 +252,8 @@ extern constinit const Preset dgx_h100{
         "NVIDIA DGX H100/H200 User Guide: NVLink 4, 900 GB/s per GPU, both ways together, "
         "hence 450 each way, of which NCCL reaches 328; 8 ConnectX-7 of 400 Gbit/s; PCIe 5.0 x16: "
         "63 GB/s each way. "
-        "Latencies, and what the reduction in the switch reaches: NCCL src/graph/tuning.cc. "
-        "What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
+        "Latencies, and the bandwidth of reductions in the switch: NCCL src/graph/tuning.cc. "
+        "Start times and bandwidths of NCCL: ai-dynamo/aiconfigurator, 2026",
     .parameters = kNodes,
     .build = build_nodes<kH100Node, 400>,
     .ranks = eight_each};
@@ -265,9 +265,9 @@ extern constinit const Preset hgx_h200{
         "NVIDIA H200 data sheet: NVLink 4, 900 GB/s per GPU, both ways together, hence 450 "
         "each way, of which NCCL reaches 328; PCIe 5.0 x16: 63 GB/s each way; NIC as in DGX H200: "
         "ConnectX-7 of 400 "
-        "Gbit/s. Latencies, and what the reduction in the switch reaches: NCCL "
+        "Gbit/s. Latencies, and the bandwidth of reductions in the switch: NCCL "
         "src/graph/tuning.cc. "
-        "What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
+        "Start times and bandwidths of NCCL: ai-dynamo/aiconfigurator, 2026",
     .parameters = kNodes,
     .build = build_nodes<kH100Node, 400>,
     .ranks = eight_each};
@@ -278,8 +278,8 @@ extern constinit const Preset gb200_nvl72{
     .source =
         "NVIDIA GB200 NVL72 data sheet: 18 trays of 4 GPUs; NVLink 5, 1.8 TB/s per GPU, both "
         "ways together, hence 900 GB/s each way, of which NCCL reaches 592; ConnectX-7 of 400 "
-        "Gbit/s. Latencies, and what the reduction in the switch reaches: NCCL "
-        "src/graph/tuning.cc. What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
+        "Gbit/s. Latencies, and the bandwidth of reductions in the switch: NCCL "
+        "src/graph/tuning.cc. Start times and bandwidths of NCCL: ai-dynamo/aiconfigurator, 2026",
     .parameters = kRacks,
     .build = build_racks<kGb200>,
     .ranks = [](std::span<const std::int64_t> values) -> std::int64_t { return 72 * values[0]; }};
@@ -348,7 +348,7 @@ extern constinit const Preset mi300x_platform{
     .summary = "8 MI300X on Infinity Fabric, a 400 Gbit/s NIC each",
     .source =
         "AMD MI300X platform data sheet: 7 links of 64 GB/s each way to the others, of which the "
-        "same part as of NVLink 4 is assumed to be reached; what operations start with is assumed "
+        "same part as of NVLink 4 is assumed to be reached; start times are assumed "
         "as on A100",
     .parameters = kNodes,
     .build = build_nodes<kMi300xNode, 400>,

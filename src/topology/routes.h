@@ -1,13 +1,13 @@
 // Routes between ranks: shortest paths, found on request.
 //
-// A route has the fewest links; among those it is the widest (the largest bandwidth of its
-// narrowest link). It passes through no device with a rank. If several such paths remain,
-// RouteChoice decides. The same pair always has the same route.
+// A route has the fewest links. Among the paths with the fewest links it is the widest (the largest
+// bandwidth of its narrowest link). It passes through no device with a rank. If several such paths
+// remain, RouteChoice decides. The same pair always has the same route.
 //
 // There is no table of all pairs. Most of the path from a rank into a network has no alternative (a
 // host, its NIC, its first switch: exits.h). The part between two switches is searched for once
-// (shortest_ways.h) and cached, because it is the same for all ranks behind them, and, except for
-// its first and last link, also for their siblings (siblings.h).
+// (shortest_ways.h) and cached, because all ranks behind these switches share it. Their siblings
+// (siblings.h) share it too, except for its first and last link.
 //
 // Zahavi et al., D-mod-k routing providing non-blocking traffic for shift permutations on real life
 // fat trees, 2010.

@@ -1,11 +1,11 @@
-// Finds switches that are equivalent to the rest of a network: for example the leaves of a pod,
-// which all lead to the same upper switches over equal links, and differ only in the devices below
-// them.
+// Finds switches that are equivalent to the rest of a network. For example, the leaves of a pod all
+// lead to the same upper switches over equal links, and differ only in the devices below them.
 //
-// Devices that only hang on a switch (a NIC, a host's tree) are on no path between two others; the
-// core is the network without them. Two siblings have the same neighbours in the core, in the same
-// order, over links of the same bandwidth. Exchanging them changes nothing else: all shortest paths
-// between two switches are those between their siblings, except for the first and the last link.
+// A device that is attached to only one switch (a NIC, a host's tree) is on no path between two
+// other devices. The core is the network without such devices. Two siblings have the same
+// neighbours in the core, in the same order, over links of the same bandwidth. Exchanging them
+// changes nothing else: all shortest paths between two switches are the shortest paths between
+// their siblings, except for the first and the last link.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Determines the difference of two clocks from messages between them: no message arrives before it
 // is sent. Each message in one direction gives an upper bound on the difference, and each message
-// in the other direction a lower bound; the fastest messages give the tightest bounds. The rest is
-// the uncertainty: half of the shortest round trip, as in a time request.
+// in the other direction a lower bound; the fastest messages give the tightest bounds. The gap
+// between the bounds is the uncertainty: half of the shortest round trip, as in a time request.
 //
 // The clocks may also run at different rates (up to 500 ppm, the most that an undisciplined quartz
 // has). Each rate is assumed to be constant.

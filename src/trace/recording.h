@@ -1,9 +1,9 @@
 // The memory in which a rank records its operations: a header, names, groups, and a ring of events
-// of 32 bytes each. It is shared memory or a file, and has no pointers, so that a later process can
-// read it, even if the rank was killed at any moment.
+// of 32 bytes each. This memory is shared memory or a file, and has no pointers, so that a later
+// process can read it, even if the rank was killed at any moment.
 //
-// Writers take the ring in blocks, one for each busy group, and fill a block with plain stores:
-// recording an event takes no lock, and waits for no cache line of a peer.
+// Writers take the ring in blocks, one block for each busy group, and fill a block with plain
+// stores: recording an event takes no lock, and waits for no cache line of a peer.
 #pragma once
 
 #include <atomic>
@@ -39,13 +39,13 @@ enum class EventKind : std::uint8_t {
 
 // The meaning of the fields depends on the kind:
 // - operation: `order` is its number in its group, `peer` its group, `detail` its name, `step` its
-//   root in the group plus 1, or 0 without a root. It has terms() instead of busy().
+//   root in the group plus 1, or 0 without a root. An operation has terms() instead of busy().
 // - transfer (a user's send or recv): `order` is the tag, `detail` the group. A send is entirely
 //   busy, a recv not at all.
 // - label: applies to the following operations and transfers of a group, until the next label or
 //   the end of the block. `peer` is the group, `detail` the name; 0xffff means no label.
 // - all other kinds are one pass of a program, or one source of a pass: `order` is the place of the
-//   operation, `detail` the number of the message in its lane.
+//   pass's operation in the ring, `detail` the number of the message in its lane.
 struct Event {
   std::uint64_t begin = 0;        // in ticks
   std::uint64_t span = kUnended;  // made by pack_span()

@@ -7,10 +7,10 @@
 
 namespace unisono::trace {
 
-// Returns, by record, the number of earlier worlds of the run. A job counts its own worlds from 0,
-// and so does each of several programs that a rank runs one after the other, and a program that
-// connects again: their worlds come after all earlier ones. REQUIRES: records of one rank are in
-// the order in which they were made.
+// Returns, for each record, the number of earlier worlds of the run. A job numbers its own worlds
+// from 0. If a rank runs several programs one after the other, or a program connects again, the
+// numbers begin at 0 again; these worlds come after all earlier ones. REQUIRES: records of one rank
+// are in the order in which they were made.
 std::vector<int> worlds_of(const std::vector<RankRecord>& records);
 
 struct ReceivedAbort {

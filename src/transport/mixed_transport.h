@@ -1,6 +1,6 @@
 // The lanes of a group with ranks on several hosts. Lanes to ranks on this host use one transport,
-// the other lanes use a second one. There is no multicast, because a multicast would have to use
-// both transports.
+// and all other lanes use another transport. There is no multicast, because a multicast would have
+// to use both transports.
 #pragma once
 
 #include <cstddef>

@@ -87,11 +87,11 @@ class Transport {
   // As share(), for a message, or the rest of one, that can_offer() accepts.
   virtual bool offer(int lane, const void* data, std::size_t bytes,
                      std::uint64_t signature) noexcept;
-  // Copies from the next message, which must be an offer or unread. Successive calls must go from
-  // the message's beginning to its end, into one place, which must stay until the message is
-  // complete or close() is called. Returns the number of bytes copied, a multiple of 64 except at
-  // the end. Returns 0 if no bytes are available now, or if the writer is gone or has freed the
-  // memory.
+  // Copies from the next message, which must be an offer or unread. Successive calls must copy the
+  // message from its beginning to its end, into one place. This place must stay valid until the
+  // message is complete or close() is called. Returns the number of bytes copied, a multiple of 64
+  // except at the end. Returns 0 if no bytes are available now, or if the writer is gone or has
+  // freed the memory.
   virtual std::size_t fetch(int lane, std::size_t offset, void* target, std::size_t bytes) noexcept;
   virtual Mark mark(int lane) const noexcept = 0;
   virtual bool drained(int lane, Mark mark) noexcept = 0;

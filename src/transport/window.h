@@ -1,10 +1,10 @@
 // The flow-control window of a lane, for any network between hosts.
 //
-// The reader of a lane has room for kMessages messages, kShortWindow bytes of short ones, and a few
-// slots for long ones. The writer counts its messages and never exceeds this room. Therefore an
-// unread lane uses only that much memory, and never blocks the connection. The reader reports
-// releases in every message that it sends. If it sends none, it reports them in a separate message
-// once they reach a quarter of the short bytes or half of the slots.
+// The reader of a lane has room for kMessages messages, kShortWindow bytes of short messages, and a
+// few slots for long messages. The writer counts its messages and never exceeds this room.
+// Therefore an unread lane uses only that much memory, and never blocks the connection. The reader
+// reports releases in every message that it sends. If it sends no message, it reports them in a
+// separate message once they reach a quarter of the short bytes or half of the slots.
 #pragma once
 
 #include <algorithm>

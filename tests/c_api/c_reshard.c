@@ -90,6 +90,16 @@ void run_reshard(unisono_comm_t comm) {
     EXPECT(unisono_reshard_run(&memory, -1, reshard) == UNISONO_MISMATCH);
     EXPECT(strstr(unisono_last_error(), "rank 2") != NULL);
   }
+  /* Input and output of rank 1 share memory. */
+  out[0] = rank == 1 ? (void*)rows : (void*)columns;
+  if (rank == 1) {
+    FAILS(unisono_reshard_run(&memory, -1, reshard), UNISONO_USAGE,
+          "usage: reshard: `in` of \"w\" and `out` of \"w\" share memory on rank 1\ngive `out` "
+          "memory of its own, because other ranks read `in` until the end");
+  } else {
+    EXPECT(unisono_reshard_run(&memory, -1, reshard) == UNISONO_MISMATCH);
+    EXPECT(strstr(unisono_last_error(), "rank 1") != NULL);
+  }
   SUCCEEDS(unisono_reshard_free(&reshard));
   EXPECT(reshard == NULL);
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -173,7 +174,7 @@ TEST(ReadKineto, SaysThatTheRankIsOfTheName) {
   const ImportedRank rank = read_kineto(document, "trace_7.json");
   EXPECT_EQ(rank.rank, 7);
   ASSERT_EQ(rank.account.assumed.size(), 1U);
-  EXPECT_NE(rank.account.assumed[0].find("is of rank 7"), std::string::npos);
+  EXPECT_NE(rank.account.assumed[0].find("is from rank 7"), std::string::npos);
 }
 
 TEST(ReadKineto, LeavesOutEventsWithoutATime) {
@@ -301,6 +302,28 @@ TEST(Read, SaysThatAProfileIsTruncated) {
 TEST(Read, RefusesAKeyThatComesTwice) {
   EXPECT_NE(refusal(R"({"traceEvents": [], "x": 1, "traceEvents": []})").find("comes twice"),
             std::string::npos);
+  EXPECT_NE(refusal(R"({"rank": 0, "entries": [], "rank": 1})").find("comes twice"),
+            std::string::npos);
+}
+
+TEST(Read, SaysThatADumpHasTooLargeNumbers) {
+  EXPECT_EQ(refusal(R"({"rank": 0, "entries": [{"pg_id": 18446744073709551615}]})"), "");
+  EXPECT_NE(refusal(R"({"rank": 0, "entries": [{"pg_id": 18446744073709551616}]})")
+                .find("an integer of more than 64 bits"),
+            std::string::npos);
+}
+
+// The kinds of all files are compared before a damaged file is refused.
+TEST(Read, RefusesFilesOfTwoKinds) {
+  const std::vector<ImportFile> files = {
+      {.path = "damaged", .text = "{"},
+      {.path = "log", .text = "h:1:1 [0] NCCL INFO NCCL version 2.28.3\n"}};
+  try {
+    read_imports(files);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "damaged: it is not an NCCL log, but log is");
+  }
 }
 
 TEST(Read, SaysWhatAnAnswerOfRasLacks) {
@@ -407,6 +430,59 @@ TEST(ReadFlightRecorder, PlacesACallAtItsInnermostLineOutsideOfTorch) {
   const ImportedRank rank = rank_of(dump);
   EXPECT_EQ(rank.calls.at(0).place, "step.py:8");
   EXPECT_EQ(rank.calls.at(1).place, "");
+}
+
+// A reader skips the stack of a call whose state it already knows to be completed, and nothing
+// else.
+TEST(ReadFlightRecorder, SkipsOnlyStacksOfCompletedCalls) {
+  nlohmann::ordered_json dump = dump_of(0, "[0, 1]");
+  const nlohmann::ordered_json call = dump["entries"][0];
+  dump["entries"] = nlohmann::ordered_json::array();
+  for (const char* state : {"completed", "scheduled", "completed", "started"}) {
+    nlohmann::ordered_json entry = {{"state", state},
+                                    {"frames", {{{"filename", "/job/step.py"}, {"line", 8}}}}};
+    entry.update(call);
+    dump["entries"].push_back(entry);
+  }
+  const ImportedRank rank = read_flight_recorder({.path = "a", .text = dump.dump()}).value();
+  ASSERT_EQ(rank.calls.size(), 4U);
+  for (std::size_t i = 0; i < rank.calls.size(); ++i) {
+    EXPECT_EQ(rank.calls[i].place, i % 2 == 0 ? "" : "step.py:8") << i;
+    EXPECT_EQ(rank.calls[i].collective, "all_reduce") << i;
+    EXPECT_DOUBLE_EQ(rank.calls[i].bytes, 40) << i;
+  }
+}
+
+TEST(ReadFlightRecorder, SortsCallsAndMessagesByTheirTimes) {
+  nlohmann::json dump = dump_of(0, "[0, 1]");
+  const nlohmann::json entry = dump["entries"][0];
+  dump["entries"] = nlohmann::json::array();
+  const auto add = [&](const char* name, int ns, int number) {
+    dump["entries"].push_back(entry);
+    dump["entries"].back().update(
+        {{"profiling_name", name}, {"time_created_ns", ns}, {"collective_seq_id", number}});
+  };
+  add("nccl:all_reduce", 4000, 4);
+  add("nccl:all_reduce", 1000, 1);
+  add("nccl:send 0->1", 3000, 3);
+  add("nccl:send 0->1", 2000, 2);
+  add("nccl:all_gather", 4000, 5);
+  std::vector<ImportedRank> ranks = {rank_of(dump)};
+  const auto numbers = [](const std::vector<ImportedCall>& calls) {
+    std::vector<std::int64_t> made;
+    for (const ImportedCall& call : calls) {
+      made.push_back(call.sequence);
+    }
+    return made;
+  };
+  EXPECT_EQ(numbers(ranks[0].calls), (std::vector<std::int64_t>{1, 4, 5}));
+  EXPECT_EQ(numbers(ranks[0].messages), (std::vector<std::int64_t>{2, 3}));
+  std::vector<double> times;
+  const JobCalls job = job_calls_of(ranks);
+  for (const JobCall& call : job.calls.at(0)) {
+    times.push_back(call.issued_us);
+  }
+  EXPECT_EQ(times, (std::vector<double>{1, 2, 3, 4, 4}));
 }
 
 TEST(ReadFlightRecorder, CountsEntriesThatAreNoObjects) {
@@ -589,6 +665,19 @@ TEST(Read, RefusesWhatWouldFillTheMemory) {
   const nlohmann::json ranks_too_deep = {
       {"rank", 0}, {"pg_config", {{"0", {{"ranks", deep}}}}}, {"entries", nlohmann::json::array()}};
   EXPECT_EQ(read_imports({file_of(ranks_too_deep, "0")})[0].groups.count("0"), 0U);
+  const auto with = [](const std::string& value) {
+    return refusal(R"({"rank": 0, "entries": [], "unused": )" + value + "}");
+  };
+  const auto nested = [](std::size_t depth) {
+    return std::string(depth, '[') + "0" + std::string(depth, ']');
+  };
+  EXPECT_EQ(with(nested(127)), "");
+  EXPECT_NE(with(nested(128)).find("nested more than 128 deep"), std::string::npos);
+  std::string values = "[0";
+  for (int i = 0; i < 20'000'000; ++i) {
+    values += ",0";
+  }
+  EXPECT_NE(with(values + "]").find("more than 20000000 values"), std::string::npos);
 }
 
 }  // namespace

@@ -249,7 +249,7 @@ def logs_and_recordings_refused_or_lost(program, scratch, environment):
             result = job(options)
             if result.returncode != 2 or result.stdout or "error[usage]" not in result.stderr:
                 return f"{options}: {result.returncode} {result.stderr}"
-    for what, options, said in (("gone-logs", ["--log-dir", "gone-logs"], "are not in gone-logs"),
+    for what, options, said in (("gone-logs", ["--log-dir", "gone-logs"], "are missing in gone-logs"),
                                 ("gone-record", ["--record", "gone-record/x.json"], "the recording is lost")):
         (scratch / what).mkdir()
         result = job(options, f"echo hello; sleep 0.2; rm -r {what}; echo more; exit 7")

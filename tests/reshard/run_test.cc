@@ -295,13 +295,23 @@ TEST(ReshardMistakes, AreNamedOnAllRanks) {
         } catch (const Error& error) {
           text += "; " + first_line(error);
         }
+        outs[0] = Tensor::of(out, {4});
+        const std::vector<Tensor> shared = {outs[0].slice(0, 1, 2)};
+        try {
+          reshard.run(comm.rank() == 0 ? shared : ins, outs);
+        } catch (const Error& error) {
+          text += "; " + first_line(error);
+        }
       })));
   EXPECT_EQ(said[0],
             "mismatch: reshard: rank 1 has another tensor 0 than rank 0; here it is \"w\", f32 [4] "
-            "from a=2: a=shard(0) to a=2; mismatch: reshard: rank 1 cannot take part");
+            "from a=2: a=shard(0) to a=2; mismatch: reshard: rank 1 cannot take part; usage: "
+            "reshard: `in` of \"w\" "
+            "and `out` of \"w\" share memory on rank 0");
   EXPECT_EQ(said[1],
             "mismatch: reshard: rank 1 has another tensor 0 than rank 0; here it is \"w\", f32 [5] "
-            "from a=2: a=shard(0) to a=2; usage: reshard: `out` of \"w\" on rank 1 is null");
+            "from a=2: a=shard(0) to a=2; usage: reshard: `out` of \"w\" on rank 1 is null; "
+            "mismatch: reshard: rank 0 cannot take part");
 }
 
 // A rank dies while it packs a message: the last part of its source cannot be read. The others

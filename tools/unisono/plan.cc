@@ -50,7 +50,7 @@ cost::Parameters network_of(const Arguments& arguments) {
 Schedule schedule_of_file(const std::string& path, const network_model::Call& call) {
   Schedule schedule = load_verified_schedule(path);
   if (!schedule.counts.empty()) {
-    throw UsageError(fmt::format("{} has counts, and a plan compares calls of so many bytes", path),
+    throw UsageError(fmt::format("{} has counts, but a plan compares calls of one size", path),
                      "unisono sim says how long it takes",
                      fmt::format("unisono sim {} --on dgx_h100", path));
   }
@@ -148,7 +148,7 @@ int run_plan(const Arguments& arguments, const Console& console) {
       const std::string& name = arguments.text("algorithm");
       throw UsageError(
           "--algorithm does not go with --on",
-          "there every algorithm is simulated; sim plays one, or the file of a schedule",
+          "--on simulates every algorithm; unisono sim simulates one, or a schedule file",
           fmt::format("unisono sim {} --on {}",
                       is_schedule_file(name)
                           ? name
@@ -168,9 +168,9 @@ int run_plan(const Arguments& arguments, const Console& console) {
     return kDone;
   }
   if (!arguments.has("link")) {
-    console.note(
-        spoken({"without --link, --on or --machine the network is a common one, no measured one",
-                "没有 --link、--on 或 --machine：网络是常见的，不是测得的"}));
+    console.note(spoken(
+        {"without --link, --on or --machine, the plan assumes a common network, not a measured one",
+         "没有 --link、--on 或 --machine：网络是常见的，不是测得的"}));
   }
   print_plan(plan_for(arguments, call), console);
   return kDone;

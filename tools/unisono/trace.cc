@@ -97,8 +97,9 @@ void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arg
         fmt::format("{} left out that not all ranks have", times(workload.left_out, "call")));
   }
   if (workload.without_size > 0) {
-    console.note(fmt::format("{} of no bytes: the profiler tells sizes with record_shapes=True",
-                             times(workload.without_size, "call")));
+    console.note(
+        fmt::format("{} without a size: the profiler records sizes with record_shapes=True",
+                    times(workload.without_size, "call")));
   }
 }
 
@@ -112,7 +113,7 @@ void import_order(std::vector<ImportedRank>& ranks, const Account& account,
                      "unisono help trace");
   }
   if (const std::int64_t stuck = order(ranks); stuck > 0) {
-    console.note(fmt::format("{} come in another order on some ranks than on others",
+    console.note(fmt::format("{} are in different orders on different ranks",
                              times(static_cast<std::size_t>(stuck), "call")));
   }
   for (const std::string& behind : who_is_behind(ranks)) {
@@ -149,15 +150,15 @@ int run_import(const Arguments& arguments, const Console& console) {
   if (calls == 0) {
     throw UsageError("the files have no collectives",
                      account_text(account) +
-                         "\ntraces of the profiler have them from CPU backends, "
-                         "and of NCCL with its kernels",
+                         "\ntraces of the profiler have the collectives of CPU backends, "
+                         "and of NCCL if they have its kernels",
                      "unisono help trace");
   }
   const std::string summary =
       fmt::format("{} of {}", times(calls, "collective"), times(ranks.size(), "rank"));
   note_missing(ranks, console);
   if (!ranks.front().has_times && !ranks.front().has_sizes) {
-    throw UsageError("the files count calls, and have neither their times nor their sizes",
+    throw UsageError("the files count calls, but contain neither times nor sizes",
                      account_text(account) + "\ntry unisono trace why with them",
                      "unisono help trace");
   }

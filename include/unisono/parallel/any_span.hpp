@@ -17,8 +17,8 @@ namespace detail {
 [[noreturn]] UNISONO_EXPORT void refuse_element_type(Dtype is, Dtype asked);
 }
 
-// Refers to packed elements of the caller. Converts from anything that std::span can be constructed
-// from: a vector, an array, a span. All members are local.
+// Refers to packed elements that the caller owns. Converts from everything that a std::span can be
+// constructed from: a vector, an array, a span. All members are local.
 template <typename Data>
 class BasicAnySpan {
  public:
@@ -39,8 +39,8 @@ class BasicAnySpan {
       : data_(other.data()), count_(other.size()), dtype_(other.dtype()) {}
 
   Data* data() const { return data_; }         // the first element
-  std::size_t size() const { return count_; }  // elements
-  Dtype dtype() const { return dtype_; }       // of the elements
+  std::size_t size() const { return count_; }  // number of elements
+  Dtype dtype() const { return dtype_; }       // type of the elements
   // Returns the elements as a std::span.
   // Errors: usage if the elements have another type.
   template <typename T>

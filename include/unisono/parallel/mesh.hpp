@@ -1,12 +1,13 @@
 // Mesh: ranks laid out along named axes, such as "pp=2,dp=2,cp=1,tp=4".
 //
-// The last axis varies fastest: ranks 0 to 3 of this mesh form one group of tp. After a semicolon,
-// axes for expert layers may follow: "dp=4,cp=2,tp=2;edp=2,ep=4,etp=2". They are folded over the
-// last axes whose sizes have the same product (here all three axes). So attention and experts of
-// one model can have different layouts (parallel folding: Liu et al., 2025, arXiv 2504.14960). A
-// size may be a product of numbers and of earlier axes: "dp=2,cp=2,tp=2;ep=dp*cp,etp=tp".
+// The last axis varies fastest: ranks 0 to 3 of this mesh form one group of tp. Axes for expert
+// layers may follow after a semicolon: "dp=4,cp=2,tp=2;edp=2,ep=4,etp=2". These axes replace the
+// last axes before the semicolon that have the same product of sizes; in this example, all three.
+// So attention and experts of one model can have different layouts (parallel folding: Liu et al.,
+// 2025, arXiv 2504.14960). A size may be a product of numbers and earlier axes:
+// "dp=2,cp=2,tp=2;ep=dp*cp,etp=tp".
 //
-// The text is the same in C++, Python, on the command line and in files.
+// The text has the same form in C++, in Python, on the command line and in files.
 #pragma once
 
 #include <memory>
@@ -26,31 +27,32 @@ struct Axis {
   bool operator==(const Axis&) const = default;
 };
 
-// The arithmetic of a mesh. Needs no ranks; all members are local.
+// Computes with the axes of a mesh, without ranks. All members are local.
 // Threads: any.
 class UNISONO_EXPORT MeshShape {
  public:
-  // Parses the text of a mesh.
-  // Errors: config. It names the mistake in the text, or both numbers if the product of the axes is
-  // not `ranks`. If `ranks` is 0, any product is right.
+  // Parses the text of a mesh. If `ranks` is not 0, the product of the axes must be `ranks`.
+  // Errors: config. The error names the mistake in the text; if the product is wrong, it names both
+  // numbers.
   static MeshShape parse(std::string_view text, int ranks = 0);
 
   int ranks() const { return ranks_; }                         // product of all axes
   const std::vector<Axis>& axes() const { return axes_; }      // slowest first
-  const std::vector<Axis>& folded() const { return folded_; }  // after the semicolon
-  std::string text() const;                                    // that parse() reads
+  const std::vector<Axis>& folded() const { return folded_; }  // axes after the semicolon
+  std::string text() const;                                    // the text that parse() reads
 
-  // size() returns the size of one axis or of several axes ("dp,cp"). coordinate() returns a rank's
-  // coordinate along these axes.
-  // Errors: usage for an axis that does not exist or is named twice, and for axes on both sides of
-  // the semicolon that do not cover the same ranks.
+  // size() returns the number of ranks along one axis, or along several axes ("dp,cp").
+  // coordinate() returns a rank's index along these axes.
+  // Errors: usage if an axis does not exist or is named twice, or if the names mix axes after the
+  // semicolon with axes that these replace.
   int size(std::string_view names) const;
   int coordinate(int rank, std::string_view names) const;
-  // Returns the ranks that differ from `rank` in these axes only, in mesh order.
+  // Returns the ranks whose coordinates differ from those of `rank` in these axes only, in mesh
+  // order.
   std::vector<int> group(int rank, std::string_view names) const;
-  // Returns all groups over these axes, ordered by their first ranks.
+  // Returns all groups along these axes, ordered by their first ranks.
   std::vector<std::vector<int>> groups(std::string_view names) const;
-  // Returns the same spelling for all orders of the same axes: "cp,dp" gives "dp,cp".
+  // Returns the names in the order of the mesh, so that "cp,dp" and "dp,cp" both become "dp,cp".
   std::string canonical(std::string_view names) const;
 
  private:
@@ -77,16 +79,16 @@ class UNISONO_EXPORT Mesh {
   Mesh& operator=(Mesh&&) noexcept;
   ~Mesh();
 
-  // Local. Return the mesh's shape, this rank's number in the mesh, the size of one or several
-  // axes, and this rank's coordinate along these axes.
+  // Local. Return the mesh's shape, this rank's number in the mesh, the number of ranks along one
+  // or several axes, and this rank's index along these axes.
   const MeshShape& shape() const;
   int rank() const;
   int size(std::string_view names) const { return shape().size(names); }
   int coordinate(std::string_view names) const { return shape().coordinate(rank(), names); }
-  // Returns this rank's group along one axis or over several, axes("dp,cp"). The first call makes
-  // the group and is collective over the group's members. A group takes no thread and no
-  // descriptor. If ranks are threads of one process, all ranks of the mesh must ask for the same
-  // groups in the same order. The group lives as long as the mesh.
+  // Returns this rank's group along one axis, or along several axes: axes("dp,cp"). The first call
+  // for an axis makes the group and is collective over the members of the group. The group lives as
+  // long as the mesh, and needs no thread and no descriptor. If ranks are threads of one process,
+  // all ranks of the mesh must request the same groups in the same order.
   // Errors: those of MeshShape::size(), Communicator::subgroup().
   Communicator& axis(std::string_view name) { return axes(name); }
   Communicator& axes(std::string_view names);

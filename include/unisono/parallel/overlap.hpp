@@ -1,16 +1,19 @@
-// Overlaps a collective with the matrix product before or after it: one block is computed while
-// another block is sent (Wang et al., ASPLOS 2023). The caller's compute() is called once for each
-// block of rows, so that no rank waits for a whole buffer. all_gather_then begins with the rank's
-// own block, then_reduce_scatter with the block of rank 0.
+// Overlaps a collective with the matrix product before or after it: one block of rows is computed
+// while another block is sent (Wang et al., ASPLOS 2023). The caller's compute() is called several
+// times, each time for some of the rows, so that no rank waits for a whole buffer.
 //
-// Each rank has one block, which shard_range() of the rows defines. The world's progress thread
-// moves data while compute() runs. If compute() kept its core busy the last time and there is no
-// spare core for that thread, blocks are moved between the callbacks instead.
+// all_gather_then and then_reduce_scatter have one block for each rank: shard_range() of the rows.
+// all_gather_then begins with the rank's own block, and then_reduce_scatter begins with the block
+// of rank 0. then_reduce_scatter may compute a block in several calls.
+//
+// The world's progress thread sends data while compute() runs. If the last compute() kept its core
+// busy and the progress thread has no spare core, blocks are sent between the calls of compute()
+// instead.
 //
 // Threads: as for Communicator.
 //
-// Errors: usage; those of Communicator::run(); exceptions of compute(), after which the other ranks
-// wait until their timeout unless the world is aborted.
+// Errors: usage; those of Communicator::run(); exceptions of compute(). After an exception of
+// compute(), the other ranks wait until their timeout unless the caller aborts the world.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +35,7 @@ struct Overlapped {
 };
 
 namespace detail {
-// The functions below for memory whose type is known at run time.
+// The functions below, for memory whose type is known at run time.
 using WriteRows = std::function<void(Range rows, void* out)>;
 UNISONO_EXPORT Overlapped all_gather_then(Communicator& communicator, const void* shard,
                                           std::size_t shard_count, AnySpan whole, std::size_t width,
@@ -52,10 +55,11 @@ WriteRows write_rows(const std::function<void(Range, std::span<Element>)>& compu
 }
 }  // namespace detail
 
-// Collective. Gathers `whole`, and calls compute(rows) for each block when its rows of `whole` have
-// arrived. A row has `width` elements of any type that can be sent.
+// Collective. Gathers the shards of all ranks into `whole`. When the rows of a block have arrived,
+// calls compute(rows), which reads these rows of `whole`. A row has `width` elements of any type
+// that can be sent.
 // Shapes: `shard`: this rank's rows; `whole`: all rows.
-// In place: `shard` may be its own place in `whole`.
+// In place: `shard` may be this rank's rows in `whole`.
 template <InBuffer Shard, OutBuffer Whole>
 Overlapped all_gather_then(Communicator& communicator, Shard&& shard, Whole&& whole,
                            std::size_t width, const std::function<void(Range rows)>& compute) {
@@ -64,9 +68,9 @@ Overlapped all_gather_then(Communicator& communicator, Shard&& shard, Whole&& wh
   return detail::all_gather_then(communicator, part.data(), part.size(), whole, width, compute);
 }
 
-// Collective. Sums over the ranks. compute(rows, out) writes this rank's contribution to these rows
-// to `out`; the first call is for the rows of rank 0. Afterwards `shard` holds this rank's rows,
-// summed over all ranks in the order of reduce(). Needs memory for two blocks.
+// Collective. Sums contributions over the ranks. compute(rows, out) writes this rank's contribution
+// to these rows to `out`. The first call is for rows of rank 0. Afterwards `shard` holds this
+// rank's rows, summed over all ranks in the order of reduce(). Needs memory for two blocks.
 // Shapes: `shard`: this rank's rows.
 template <OutBuffer Shard>
 Overlapped then_reduce_scatter(
@@ -76,9 +80,10 @@ Overlapped then_reduce_scatter(
                                      detail::write_rows<ElementOf<Shard>>(compute, width));
 }
 
-// Collective. Sums over the ranks. compute(rows, out) writes this rank's contribution to these rows
-// to `out`, a part of `whole`. Afterwards `whole` holds the sums. `blocks` is the number of blocks
-// of rows; one block is summed while the next one is computed. Shapes: `whole`: all rows.
+// Collective. Sums contributions over the ranks. compute(rows, out) writes this rank's contribution
+// to these rows to `out`, which is their place in `whole`. Afterwards `whole` holds the sums. The
+// rows are cut into `blocks` blocks, and one block is summed while the next block is computed.
+// Shapes: `whole`: all rows.
 template <OutBuffer Whole>
 Overlapped then_all_reduce(
     Communicator& communicator, Whole&& whole, std::size_t width, int blocks,

@@ -1,9 +1,9 @@
-// Placements: how a tensor is distributed over the ranks of an axis, and redistribute(), which
+// Placement: describes how a tensor is distributed over the ranks of an axis. redistribute()
 // changes the placement.
 //
-//   Replicate   every rank has all of it
-//   Shard(d)    rank r has the part r of dimension d (shard_range)
-//   Partial     every rank has a summand of it, as large as the whole
+//   Replicate   every rank has the whole tensor
+//   Shard(d)    rank r has part r of dimension d (shard_range)
+//   Partial     every rank has a summand of the shape of the whole tensor; the tensor is the sum
 //
 // The terms are those of PyTorch's DTensor. Tensor, sequence, context and Ulysses parallelism all
 // use redistribute():
@@ -36,29 +36,29 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// Local. Returns part `rank` of `size` elements on `ranks` ranks: [size*rank/ranks,
-// size*(rank+1)/ranks). Lengths differ by at most one. If there are fewer elements than ranks, some
-// lengths are 0.
+// Local. Returns part `rank` of `size` elements that are divided among `ranks` ranks:
+// [size*rank/ranks, size*(rank+1)/ranks). The lengths of two parts differ by at most one. If there
+// are fewer elements than ranks, some parts are empty.
 UNISONO_EXPORT Range shard_range(std::size_t size, int ranks, int rank);
 
-// The way in which an axis holds a tensor.
+// The way in which a tensor is distributed over an axis.
 struct Placement {
   enum class Kind : std::uint8_t { replicate, shard, partial };  // see the top of this header
   Kind kind = Kind::replicate;
-  std::size_t dim = 0;          // of a shard
-  ReduceOp op = ReduceOp::sum;  // of a partial: sum, avg, prod, min or max
+  std::size_t dim = 0;          // dimension of a shard
+  ReduceOp op = ReduceOp::sum;  // operation of a partial: sum, avg, prod, min or max
   bool operator==(const Placement&) const = default;
 };
-inline Placement Replicate() {  // Local. Returns the placement of whole copies.
+inline Placement Replicate() {  // Local. Every rank has a copy.
   return {};
 }
-inline Placement Shard(std::size_t dim) {  // Local. Returns the placement of parts.
+inline Placement Shard(std::size_t dim) {  // Local. Every rank has a part.
   return {.kind = Placement::Kind::shard, .dim = dim};
 }
-inline Placement Partial(ReduceOp op = ReduceOp::sum) {  // Local. Placement of summands.
+inline Placement Partial(ReduceOp op = ReduceOp::sum) {  // Local. Every rank has a summand.
   return {.kind = Placement::Kind::partial, .op = op};
 }
-UNISONO_EXPORT std::string to_string(const Placement& placement);  // "shard(0)"
+UNISONO_EXPORT std::string to_string(const Placement& placement);  // for example "shard(0)"
 
 // A change of placement.
 struct Conversion {
@@ -66,10 +66,11 @@ struct Conversion {
   Placement to;
   bool operator==(const Conversion&) const = default;
 };
-// Local. Returns the conversion of the backward pass, such as all_gather for reduce_scatter. A
-// conversion is a linear map over the memory of all ranks, and the backward pass is the transpose
-// of this map. Replicate and Partial(sum) are exchanged, because the gradient of a value that every
-// rank uses is the sum over all ranks.
+// Local. Returns the conversion of the backward pass. For example, all_gather is the backward pass
+// of reduce_scatter. A conversion is a linear map over the memory of all ranks, and its backward
+// pass is the transpose of this map. Replicate becomes Partial(sum), because the gradient of a
+// value that every rank uses is the sum of the gradients of all ranks. Partial(sum) becomes
+// Replicate.
 // Errors: usage for a Partial that is not a sum.
 UNISONO_EXPORT Conversion conjugate(const Conversion& conversion);
 
@@ -81,23 +82,29 @@ struct RedistributeOptions {
 
 // Collective. Fills `out` from `in`. `in` has the placement `from`, and `out` gets the placement
 // `to`.
-// Shapes: this rank's parts, with any strides, any dimension, and uneven parts.
+// Shapes: this rank's parts, with any strides. Any dimension can be sharded, and parts may be
+// uneven.
 // In place: Partial -> Replicate if `in` is `out`; Shard -> Replicate if `in` is this rank's part
 // of `out`. Any other overlap is an error.
-// Errors: usage; mismatch, naming both ranks, if the parts of two ranks do not belong to one
+// Errors: usage; mismatch, naming both ranks, if the parts of two ranks do not belong to the same
 // tensor; those of Communicator::run().
 //
 // Copies: if `in` is registered memory on every rank (Communicator::allocate, register_buffer) and
-// all ranks are on one host, elements are read directly and written to their final place. Otherwise
-// data that is not contiguous is packed before, or unpacked after, the collective.
+// all ranks are on one host, each rank reads the elements directly and writes them to their final
+// place. A collective sends the data in all other cases, and always for Partial -> Replicate, for a
+// mean of floats narrower than f32, and for more than 64 ranks. Data that is not contiguous is
+// packed before the collective and unpacked after it.
 //
-// Sums: without packing they are taken in rank order, otherwise in the order of the algorithm. Sums
-// and means of bf16, f16 and f8 are formed in f32 and rounded once. On one host, and with at most
-// two ranks per host, elements are sent in their own type: each rank sends (n-1)/n of its input. An
-// all_reduce also sends (n-1)/n of the result. With more ranks per host, or more than 64 ranks,
-// elements are sent as f32. A 16-bit sum then sends twice, and an 8-bit sum four times, the bytes
-// of a sum that is rounded at every step. Communicator::all_reduce() instead rounds wherever its
-// algorithm adds, unless "reproducible" is requested.
+// Sums: if a rank reads the elements directly, it adds them in rank order. Otherwise the algorithm
+// of the collective determines the order. Sums and means of bf16, f16 and f8 are formed in f32 and
+// rounded once.
+//
+// Bytes: each rank sends (n-1)/n of its input. An all_reduce also sends (n-1)/n of the result. On
+// one host, and with at most two ranks per host, 8-bit and 16-bit elements are sent in their own
+// type. With more ranks per host, or more than 64 ranks, they are sent as f32. A 16-bit sum then
+// sends twice, and an 8-bit sum four times, the bytes of a sum that is rounded at every step.
+// Communicator::all_reduce() instead rounds wherever its algorithm adds, unless "reproducible" is
+// requested.
 UNISONO_EXPORT void redistribute(Communicator& communicator, const Tensor& in, Placement from,
                                  const Tensor& out, Placement to,
                                  const RedistributeOptions& options = {});

@@ -153,9 +153,10 @@ class UNISONO_EXPORT Reshard {
   // Collective. Fills `out` from `in`. Does not change `in`.
   // Shapes: one tensor for each tensor of create(), in its order, with any strides: in_shape() and
   // out_shape(). If this rank has no part of a tensor, run() ignores the entry of this tensor.
-  // In place: no; `in` and `out` must not overlap.
-  // Errors: usage before anything is sent, with the tensor's name, and mismatch on the other ranks;
-  // those of Communicator::send(). After an error, complete() says which tensors have arrived.
+  // In place: no. An element of `out` must not share memory with an element of `in`.
+  // Errors: usage before anything is sent, with the tensor's name, for memory that is missing, has
+  // another shape, or is shared by `in` and `out`, and mismatch on the other ranks; those of
+  // Communicator::send(). After an error, complete() says which tensors have arrived.
   void run(std::span<const Tensor> in, std::span<const Tensor> out, int timeout_ms = -1);
 
   // Local. Returns the shape of this rank's part before or after the move; nothing if the rank is

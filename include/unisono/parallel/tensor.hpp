@@ -1,5 +1,5 @@
-// Tensor: describes a tensor that the caller owns, by its address, type, shape and strides. All
-// functions are local and allocate or copy no elements.
+// Tensor: the address, type, shape and strides of memory that the caller owns. All functions are
+// local. They neither allocate nor copy elements.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace unisono::parallel {
 
-// The most dimensions of a tensor.
+// The largest number of dimensions of a tensor.
 inline constexpr std::size_t kMostDims = 8;
 
 struct UNISONO_EXPORT Tensor {
@@ -35,6 +35,7 @@ struct UNISONO_EXPORT Tensor {
     return tensor;
   }
   // Describes a row-major buffer that is only read.
+  // Errors: as for of().
   template <InBuffer Data>
   static Tensor of_const(Data&& data, std::vector<std::size_t> shape) {
     const auto view = unisono::detail::view(data);
@@ -47,11 +48,11 @@ struct UNISONO_EXPORT Tensor {
   std::size_t dims() const { return shape.size(); }  // number of dimensions
   std::size_t count() const;                         // elements
   bool is_packed() const;                            // row-major without gaps
-  // Returns the elements [first, first + count) of a dimension.
+  // Returns the part of the tensor with the indices [first, first + count) in dimension `dim`.
   // Errors: usage.
   Tensor slice(std::size_t dim, std::size_t first, std::size_t count) const;
-  Tensor transposed(std::size_t a, std::size_t b) const;  // with these dimensions exchanged
-  std::string text() const;                               // "f32 [4, 256]"
+  Tensor transposed(std::size_t a, std::size_t b) const;  // with dimensions a and b exchanged
+  std::string text() const;                               // such as "f32 [4, 256]"
 
  private:
   void expect_count(std::size_t elements) const;

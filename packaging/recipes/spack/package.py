@@ -25,6 +25,7 @@ class Unisono(CMakePackage):
     depends_on("nlohmann-json", type="build")
     depends_on("expat", when="+tools")
     depends_on("hwloc", when="+tools")
+    depends_on("simdjson", when="+tools")
     depends_on("zlib-api", when="+tools")
 
     conflicts("platform=darwin", msg="unisono is for Linux")

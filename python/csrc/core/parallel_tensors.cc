@@ -128,6 +128,25 @@ void define_checkpoints(py::module_& module) {
         unisono::parallel::load_checkpoint(folder.string(), rows.list);
       },
       arg("folder"), arg("tensors"));
+  // `tensors`: (name, layout, this rank's part or None).
+  module.def(
+      "load_checkpoint_together",
+      [](const std::shared_ptr<Comm>& comm, const std::filesystem::path& folder,
+         const std::vector<std::tuple<std::string, std::string, py::object>>& tensors) {
+        std::vector<std::unique_ptr<Array>> arrays;
+        std::vector<unisono::parallel::Loaded> wanted;
+        for (const auto& [name, layout, part] : tensors) {
+          wanted.push_back({.name = name, .layout = unisono::parallel::MeshLayout::parse(layout)});
+          if (!part.is_none()) {
+            arrays.push_back(std::make_unique<Array>(part, Use::write, name.c_str()));
+            wanted.back().part = arrays.back()->tensor();
+          }
+        }
+        comm->alone([&](unisono::Communicator& open) {
+          unisono::parallel::load_checkpoint(open, folder.string(), wanted);
+        });
+      },
+      arg("comm"), arg("folder"), arg("tensors"));
   module.def(
       "list_checkpoint",
       [](const std::filesystem::path& folder) {

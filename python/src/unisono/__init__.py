@@ -1,4 +1,4 @@
-"""Collective communication between processes, or threads, for arrays of any library.
+"""Collective communication between processes or threads, for arrays of any library.
 
     import numpy, unisono
 
@@ -7,11 +7,16 @@
         comm.all_reduce(x)                  # in place
 
 Buffers are objects with the buffer protocol (numpy, bytearray, array) or __dlpack__; they must be
-C-contiguous. `unisono.schedule` builds and verifies algorithms, `unisono.model` predicts their
-cost, `unisono.parallel` distributes models over ranks, `unisono.reshard` moves tensors to another
-mesh, `unisono.pipeline` runs pipeline schedules, `unisono.expert` exchanges tokens between experts,
-`unisono.device` works on GPU memory, and `unisono.torch` is the backend of torch.distributed. The
-guide is docs/guides/python.md.
+C-contiguous. The guide is docs/guides/python.md. The modules:
+
+    unisono.schedule   builds and verifies algorithms
+    unisono.model      predicts the cost of algorithms and of models
+    unisono.parallel   distributes models over ranks
+    unisono.reshard    moves tensors to another mesh
+    unisono.pipeline   runs pipeline schedules
+    unisono.expert     exchanges tokens between experts
+    unisono.device     works on GPU memory
+    unisono.torch      is the backend of torch.distributed
 """
 
 import importlib
@@ -57,7 +62,7 @@ def _load():
 
     core = importlib.import_module("unisono._core")
     if "_loaded" not in globals():
-        # Leaves properly if a process ends without close(), so that peers do not treat it as dead.
+        # Leaves the world if a process ends without close(), so that peers do not treat it as dead.
         atexit.register(core._close_all)
         globals()["_loaded"] = True
     return core

@@ -1,4 +1,4 @@
-"""Runs at ``import torch`` (entry point ``torch.backends``), so it must be fast and must not fail."""
+"""Runs at ``import torch`` (entry point ``torch.backends``). It must be fast and must not fail."""
 
 
 def autoload():

@@ -1,15 +1,18 @@
 """The extension. Public names are in unisono, unisono.schedule, unisono.model and
 unisono.pipeline.
 
-Buffer: an object with the buffer protocol (numpy, bytearray, array.array, memoryview) or with
-__dlpack__ in CPU memory, C-contiguous; buffers that are written must not be read-only. All buffers of
-a call have one dtype: bool, int8 to int64, uint8 to uint64, float16, bfloat16, float8_e4m3fn,
-float8_e5m2, float32, float64, complex64 or complex128. int16 and uint16 can be moved but not reduced;
-complex numbers support only sum, avg and premul_sum. `dtype=` defines how to interpret the bytes.
+Buffer: a C-contiguous object in CPU memory with the buffer protocol (numpy, bytearray, array.array,
+memoryview) or with __dlpack__. Buffers that are written must not be read-only. All buffers of a
+call have one dtype: bool, int8 to int64, uint8 to uint64, float16, bfloat16, float8_e4m3fn,
+float8_e5m2, float32, float64, complex64 or complex128. int16 and uint16 can be sent but not
+reduced. Complex numbers support only sum, avg and premul_sum. `dtype=` defines how to interpret the
+bytes.
 
-Errors of every call: TypeError and ValueError (UsageError if the core detects it) for invalid
-arguments, before anything is sent; PeerLostError, TimeoutError, MismatchError and AbortedError, the same on all
-ranks, after which all communicators of the world are unusable.
+Errors of every call:
+  TypeError, ValueError: invalid arguments, before anything is sent. If the core detects the error,
+    the ValueError is a UsageError.
+  PeerLostError, TimeoutError, MismatchError, AbortedError: on all ranks. All communicators of the
+    world are then unusable.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,28 +28,28 @@ Op = str | premul_sum | Callable[[memoryview, memoryview], None]
 Dtype = Any  # "bf16", "bfloat16", a dtype of numpy or torch; None: the buffers' dtype
 
 ANY_SOURCE: int
-"""For recv(): receives from whichever rank sends first."""
+"""As from_ of recv(): receives from the rank whose message arrives first."""
 
 class premul_sum:
-    """op=premul_sum(factor): each rank's input times `factor`, summed."""
+    """op=premul_sum(factor): multiplies each rank's input by `factor`, and sums the products."""
 
     factor: float
     def __init__(self, factor: float) -> None: ...
 
 class Request:
-    """An operation in progress. Keeps its buffers alive; its destructor waits."""
+    """An operation in progress. Keeps its buffers alive. Its destructor waits for the operation."""
 
     def wait(self, timeout_ms: int = -1) -> Any:
-        """Returns what the blocking form returns, or raises what ended the operation."""
+        """Waits. Returns the result of the blocking form, or raises the error of the operation."""
     def test(self) -> bool:
-        """Returns whether the operation has ended. Never blocks."""
+        """Returns True if the operation has ended. Never blocks."""
     def source(self) -> int:
-        """The rank from which a completed receive came; ANY_SOURCE before it has ended."""
+        """Returns the sender's rank; ANY_SOURCE before the receive has ended."""
     def received(self) -> int:
-        """The bytes of the message of a completed receive; 0 before it has ended."""
+        """Returns the bytes of the received message; 0 before the receive has ended."""
 
 class Plan:
-    """A collective that is checked and planned once; keeps its buffers."""
+    """A collective that is checked and planned once. Keeps its buffers alive."""
 
     @property
     def algorithm(self) -> str: ...
@@ -62,7 +65,7 @@ class Region:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class Explanation:
-    """The algorithm of a call, and why it is chosen. str() is a table."""
+    """The algorithm of a call, and the reason for the choice. str() returns a table."""
 
     chosen: str
     profile: str
@@ -74,14 +77,17 @@ class Explanation:
     def unable(self) -> dict[str, str]: ...
 
 class Communicator:
-    """A group of ranks, as seen by this rank.
+    """A group of ranks, as seen by this rank. n is the number of its ranks.
 
     Each collective has three forms: blocking, `_async` (returns a Request) and `_plan` (returns a
-    Plan, which runs it repeatedly). All accept dtype, algorithm ("ring", "mine.json"; "": automatic),
-    timeout_ms (-1: the communicator's; 0: no limit), and max_error: with a max_error such as 0.01,
-    float32 data between hosts may be rounded (-1: the communicator's, for sums; 0: exact). n is the
-    size. Calls from several threads run one after the other; only abort(), label(), failure() and
-    statistics() do not wait for them.
+    Plan, which runs the collective repeatedly). All forms accept:
+      dtype: see above
+      algorithm: such as "ring" or "mine.json"; "": automatic
+      timeout_ms: -1: the communicator's limit; 0: no limit
+      max_error: if it is above 0, such as 0.01, float32 data may be rounded between hosts. -1: the
+        communicator's max_error, for sums; 0: exact
+    Calls from several threads run one after the other. Only abort(), label(), failure() and
+    statistics() do not wait for other calls.
     """
 
     @property
@@ -103,30 +109,34 @@ class Communicator:
     def closed(self) -> bool:
         """True after close()."""
     def close(self) -> None:
-        """Leaves the group. Once this rank has no group, plan, request or region of a world, peers that
-        wait for this rank raise PeerLostError.
+        """Leaves the group. If this rank then has no group, plan, request or region of the world
+        left, peers that wait for this rank raise PeerLostError.
         """
     def abort(self, reason: str = "") -> None:
         """Ends all operations of this world on all ranks with AbortedError. Any thread may call it."""
     def label(self, text: str = "") -> None:
-        """Labels this rank's next calls on any group of this world, for example with a layer or phase.
-        Recordings show the label, until the next one; empty: no label. Any thread may call it.
+        """Labels this rank's next calls on all groups of this world, for example with a layer or
+        phase. Recordings show the label until the next call of label(). Empty: no label. Any thread
+        may call it.
         """
     def failure(self) -> Error | None:
-        """Returns the failure that has ended this communicator's world, as the exception that the next
-        operation would raise, or None. Checks for dead ranks, and never waits. Any thread may call
-        it, also during an operation.
+        """Returns the exception that the next operation would raise because the world has ended;
+        otherwise None. Checks for dead ranks, and never waits. Any thread may call it, also during
+        an operation.
         """
     def late_ranks(self) -> list[int]:
-        """Returns the ranks of this group that have not entered this rank's latest collective, also
-        after a timeout. Ranks of other hosts report their position only while a rank waits; before
-        that they count as late.
+        """Returns the ranks of this group that have not entered this rank's latest collective. May
+        be called after a timeout. Ranks of other hosts report their position only while a rank
+        waits. Before their report they count as late.
         """
     def statistics(self) -> dict[str, dict[str, Any]]:
-        """Returns what this group's calls have cost this rank. For each kind of call ("all_reduce",
-        "send"): calls, bytes, moving_s (inside blocking calls, without waiting), waiting_s,
-        waiting_for_s (by rank), and skew, a histogram of waits per call: [0] below one microsecond,
-        [k] from 2**(k-1) to 2**k. Any thread may call it, also during an operation.
+        """Returns the cost of this group's calls on this rank, for each kind of call ("all_reduce",
+        "send"). Any thread may call it, also during an operation.
+
+        calls, bytes: totals. moving_s: time inside blocking calls, without waits. waiting_s: time
+        of waits. waiting_for_s: time of waits by the rank that was waited for. skew: a histogram of
+        the wait per call. skew[0] counts waits below one microsecond, and skew[k] counts waits from
+        2**(k-1) to 2**k microseconds.
         """
     def __enter__(self) -> Communicator: ...
     def __exit__(self, *error: object) -> None: ...
@@ -143,7 +153,8 @@ class Communicator:
     def all_reduce(
         self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """Reduces all `data` into `out` (same length) on all ranks; without `out`, into `data`."""
+        """Reduces `data` of all ranks into every `out` (same length); without `out`, into
+        `data`."""
     def all_reduce_async(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -153,7 +164,8 @@ class Communicator:
     def reduce(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """Reduces all `data` into the root's `out`; without it, into its `data`."""
+        """Reduces `data` of all ranks into the root's `out`, or without `out` into the root's
+        `data`."""
     def reduce_async(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -163,7 +175,7 @@ class Communicator:
     def scatter(
         self, data: Buffer | None, out: B, root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """Copies part r of the root's `data` (n * k elements) into `out` (k) of rank r."""
+        """Copies part r of the root's `data` (n * k elements) into `out` (k elements) of rank r."""
     def scatter_async(
         self, data: Buffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -173,7 +185,7 @@ class Communicator:
     def gather(
         self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """Copies `data` (k elements) of rank r into part r of the root's `out` (n * k)."""
+        """Copies `data` (k elements) of rank r into part r of the root's `out` (n * k elements)."""
     def gather_async(
         self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -183,7 +195,7 @@ class Communicator:
     def all_gather(
         self, data: Buffer, out: B, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """Copies `data` (k elements) of rank r into part r of every `out` (n * k)."""
+        """Copies `data` (k elements) of rank r into part r of every `out` (n * k elements)."""
     def all_gather_async(
         self, data: Buffer, out: Buffer, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -193,7 +205,8 @@ class Communicator:
     def reduce_scatter(
         self, data: Buffer, out: B, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """Reduces all `data` (n * k), and writes part r to `out` (k elements) of rank r."""
+        """Reduces `data` (n * k elements) of all ranks. Rank r gets part r in `out` (k
+        elements)."""
     def reduce_scatter_async(
         self, data: Buffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -203,7 +216,7 @@ class Communicator:
     def all_to_all(
         self, data: Buffer, out: B, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """Copies part d of rank s's `data` into part s of rank d's `out`; n * k elements."""
+        """Copies part d of rank s's `data` into part s of rank d's `out`, n * k elements each."""
     def all_to_all_async(
         self, data: Buffer, out: Buffer, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -213,7 +226,10 @@ class Communicator:
     def scan(
         self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """Reduces `data` of ranks 0 to r into `out` on rank r; without `out`, into `data`. Not avg."""
+        """Reduces `data` of ranks 0 to r into `out` on rank r; without `out`, into `data`.
+
+        `op` must not be avg.
+        """
     def scan_async(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -223,9 +239,10 @@ class Communicator:
     def exclusive_scan(
         self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """Reduces `data` of ranks 0 to r-1 into `out` on rank r; without `out`, into `data`. Not avg.
+        """Reduces `data` of ranks 0 to r-1 into `out` on rank r; without `out`, into `data`.
 
-        Rank 0 gets the identity of `op`, such as 0 for "sum"; with a function its `out` is unchanged.
+        Rank 0 gets the identity of `op`, such as 0 for "sum". If `op` is a function, `out` of rank
+        0 is unchanged. `op` must not be avg.
         """
     def exclusive_scan_async(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
@@ -236,7 +253,7 @@ class Communicator:
     def barrier(
         self, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> None:
-        """Waits until all ranks have called it."""
+        """Waits until all ranks have called barrier()."""
     def barrier_async(
         self, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -246,7 +263,7 @@ class Communicator:
     def scatter_v(
         self, data: Buffer | None, out: B, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """counts[r]: the number of elements of part r, the same on all ranks; displs: the starts of the parts."""
+        """counts[r]: elements of part r (same list on all ranks). displs[r]: offset of part r."""
     def scatter_v_async(
         self, data: Buffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -256,7 +273,7 @@ class Communicator:
     def gather_v(
         self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """counts[r]: the number of elements of part r, the same on all ranks; displs: the starts of the parts."""
+        """counts[r]: elements of part r (same list on all ranks). displs[r]: offset of part r."""
     def gather_v_async(
         self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -266,7 +283,7 @@ class Communicator:
     def all_gather_v(
         self, data: Buffer, out: B, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """counts[r]: the number of elements of part r, the same on all ranks; displs: the starts of the parts."""
+        """counts[r]: elements of part r (same list on all ranks). displs[r]: offset of part r."""
     def all_gather_v_async(
         self, data: Buffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -276,7 +293,7 @@ class Communicator:
     def reduce_scatter_v(
         self, data: Buffer, out: B, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """counts[r]: the number of elements of part r, the same on all ranks; displs: the starts of the parts."""
+        """counts[r]: elements of part r (same list on all ranks). displs[r]: offset of part r."""
     def reduce_scatter_v_async(
         self, data: Buffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -286,7 +303,7 @@ class Communicator:
     def all_to_all_v(
         self, data: Buffer, counts: list[int], out: B, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """Sends counts[i] elements of `data` to rank i, and receives recv_counts[i] from it."""
+        """Sends counts[i] elements of `data` to rank i, and receives recv_counts[i] from rank i."""
     def all_to_all_v_async(
         self, data: Buffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -299,43 +316,49 @@ class Communicator:
     ) -> Explanation:
         """Explains which algorithm a call with `count` elements uses. Local."""
     def send(self, data: Buffer, to: int, tag: int = 0, *, timeout_ms: int = -1) -> None:
-        """Sends the bytes of `data` to rank `to`. May return before they are received if the message
-        fits into the lane's buffers (256 KiB within a host, about 2 MiB between hosts).
+        """Sends the bytes of `data` to rank `to`. If the message fits into the lane's buffers (256
+        KiB within a host, about 2 MiB between hosts), send() may return before the message is
+        received.
         """
     def send_async(
         self, data: Buffer, to: int, tag: int = 0, *, timeout_ms: int = -1
     ) -> Request: ...
     def recv(self, data: B, from_: int, tag: int = 0, *, timeout_ms: int = -1) -> B:
-        """A message of another size than `data` raises MismatchError on all ranks."""
+        """Receives into `data`. A message of another size raises MismatchError on all ranks."""
     def recv_async(
         self, data: Buffer, from_: int, tag: int = 0, *, exact: bool = True, timeout_ms: int = -1
     ) -> Request:
-        """With exact=False the message may be shorter than `data`; Request.received() is its length."""
+        """With exact=False, messages may be shorter than `data`. received() returns the length."""
     def send_recv(
         self, data: Buffer, to: int, out: B, from_: int, tag: int = 0, *, timeout_ms: int = -1
     ) -> B:
         """Sends and receives at the same time."""
     def split(self, color: int, key: int = 0) -> Communicator | None:
-        """Collective. Returns None if color < 0."""
+        """Splits the group by color. Returns None if color < 0. Collective."""
     def subgroup(self, members: list[int], id: int) -> Communicator:
-        """Only its members call it; each must be its own process. Groups that share a member need
-        different ids while both live.
+        """Makes a group of `members`. Only these ranks call it, and each must be its own process.
+        Two groups that share a member need different ids while both exist.
         """
     def shrink(self, *, timeout_ms: int = -1, quorum: bool = True) -> Communicator:
-        """After an error that has ended the world: makes a communicator of the remaining ranks, which all call it."""
+        """Makes a communicator of the ranks that remain after an error has ended the world. All
+        remaining ranks call it.
+        """
     def grow(self, size: int, *, address: str = "") -> Communicator:
-        """Adds new ranks, which connect to a world of `size`. Collective."""
+        """Adds new ranks, which call connect() for a world of `size` ranks. Collective."""
     @property
     def previous_ranks(self) -> list[int]:
-        """By rank: its number in the world before shrink()."""
+        """For each rank: its number in the world before shrink()."""
     def group(self, body: Callable[[], object]) -> None:
-        """Starts the asynchronous calls of body() together, and waits for them. Their requests need no
-        wait(), which raises UsageError.
+        """Starts the asynchronous calls of body() together, and waits for all of them. Do not call
+        wait() on their requests: it raises UsageError.
         """
     def allocate(self, nbytes: int) -> Region:
         """Allocates zeroed, page-aligned memory that the peers access directly. Local."""
     def register_buffer(self, data: Buffer) -> Region:
-        """Moves the whole pages of `data` to memory that the peers access directly, at the same address. Local."""
+        """Moves the whole pages of `data` to memory that the peers access directly. Local.
+
+        The address of `data` does not change.
+        """
 
 def connect(
     *, rank: int = -1, size: int = -1, job: str = "", token: str = "", file: Path | None = None,
@@ -344,11 +367,11 @@ def connect(
     transport: Literal["auto", "shm", "tcp"] | None = None, host: str = "", checksum: bool | None = None, threads: int = 0, max_error: float = -1,
     bootstrap: Callable[[bytes], list[bytes]] | None = None,
 ) -> Communicator:
-    """Joins the world that the arguments and the environment describe; blocks until all ranks have joined.
+    """Joins the world that arguments and environment describe. Blocks until all ranks have joined.
 
-    bootstrap(mine): for ranks that can already communicate, over MPI or a store: gives `mine` to all
-    ranks, and returns the bytes of all ranks, by rank. Then no rank listens at an address. Called
-    once, on a separate thread; connect() raises its exceptions.
+    bootstrap(mine): for ranks that can already communicate, such as over MPI or a store. It sends
+    `mine` to all ranks and returns the list of the bytes of all ranks. No rank then listens at an
+    address. connect() calls it once, on a separate thread, and raises its exceptions.
     """
 
 T = TypeVar("T")
@@ -359,7 +382,7 @@ def run_threads(
     profile: Path | None = None, wait_spin: int = -1, wait_yield_us: int = -1, address: str = "", interface: str = "", ports: str = "",
     transport: Literal["auto", "shm", "tcp"] | None = None, host: str = "", checksum: bool | None = None, threads: int = 0, max_error: float = -1,
 ) -> list[T]:
-    """Calls body(comm) on `ranks` ranks, each a thread of this process."""
+    """Starts `ranks` threads of this process as ranks, and calls body(comm) in each of them."""
 
 def _close_all() -> None: ...
 
@@ -377,7 +400,7 @@ class Move:
     reduces: bool
 
 class Finding:
-    """A mistake in a schedule, and its place."""
+    """A mistake in a schedule, and the position of the mistake."""
 
     kind: str
     step: int
@@ -452,7 +475,7 @@ def sub(
 ) -> Schedule: ...
 
 class Link:
-    """A network of equal links, one for each pair of ranks."""
+    """A network with one link for each pair of ranks. All links are equal."""
 
     def __init__(
         self, *, alpha_us: float, beta_gb_per_s: float, gamma_gb_per_s: float = 0,
@@ -468,7 +491,7 @@ class Topology:
     devices: list[str]
     links: int
     def to_json(self) -> str:
-        """Returns the text of a unisono.topology/1."""
+        """Returns the text of a file in the format unisono.topology/1."""
 
 class Simulation:
     total_us: float
@@ -483,7 +506,7 @@ class Machine:
     name: str
     @staticmethod
     def from_json(text: str) -> Machine:
-        """Reads the text of a file of `unisono tune`."""
+        """Reads the text of a file that `unisono tune` wrote."""
     def time_us(self, target: str, ranks: int, bytes: float) -> float: ...
 
 def plan(collective: str, ranks: int, bytes: float, link: Link) -> dict[str, Any]: ...
@@ -499,14 +522,14 @@ def presets() -> dict[str, str]: ...
 def simulate(target: Schedule | str, on: Link | Topology, **options: Any) -> Simulation: ...
 
 class PipelineSchedule:
-    """The order in which each rank computes its stages and microbatches; proved."""
+    """The order in which each rank computes its stages and microbatches. It has been verified."""
 
     @staticmethod
     def by_name(name: str, ranks: int, microbatches: int, chunks: int = 0) -> PipelineSchedule:
-        """Makes a schedule of `unisono pipeline list`."""
+        """Makes a schedule that `unisono pipeline list` names."""
     @staticmethod
     def parse(text: str) -> PipelineSchedule:
-        """Reads the text of a file: unisono.pipeline/1, or torch's CSV."""
+        """Reads the text of a file in the format unisono.pipeline/1 or PyTorch's CSV."""
     @property
     def ranks(self) -> int:
         """The number of ranks of the pipeline."""
@@ -515,10 +538,10 @@ class PipelineSchedule:
         """The number of stages on all ranks."""
     @property
     def microbatches(self) -> int:
-        """The number of microbatches of a step."""
+        """The number of microbatches per step."""
     @property
     def capacity(self) -> int:
-        """The number of unread messages that a lane can hold."""
+        """The number of unread messages that one lane can hold."""
     def rank_of(self, stage: int) -> int: ...
     def stages_of(self, rank: int) -> list[int]: ...
     def chains(self) -> list[list[int]]: ...
@@ -553,7 +576,7 @@ class PipelineRunner:
         """The most bytes that inputs, outputs and gradients have occupied on this rank."""
 
 class ExpertRouting:
-    """The routing of tokens to ranks: route() makes it; it can be used any number of times."""
+    """The ranks that each token is sent to. route() makes it. May be used any number of times."""
 
     @property
     def tokens(self) -> int: ...
@@ -579,7 +602,7 @@ class ExpertRequest:
     def test(self) -> bool: ...
 
 class ExpertExchange:
-    """Dispatch and combine of mixtures of experts; see unisono.expert.ExpertExchange."""
+    """Dispatch and combine for mixtures of experts; see unisono.expert.ExpertExchange."""
 
     def __init__(
         self,
@@ -600,9 +623,9 @@ class ExpertExchange:
         payloads: Sequence[tuple[Any, Any, int, bool, str]],
         is_async: bool,
     ) -> ExpertRequest | None:
-        """payloads: (tokens, out, row_bytes, one_a_slot, coding) each."""
+        """payloads: a list of (tokens, out, row_bytes, one_a_slot, coding)."""
     def gather_list(self, routing: ExpertRouting, tokens: Any, row_bytes: int) -> bytes:
-        """Addresses of 64 bits."""
+        """Returns the 64-bit addresses of the rows."""
     def end_gather(self) -> None: ...
     def combine(
         self,
@@ -667,7 +690,7 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __dlpack__(self, **kwargs: Any) -> Any:
-        """Does not wait: the caller passes the stream on which the memory was written."""
+        """Does not wait. The caller passes the stream on which the memory was written."""
 
 class DeviceGroup:
     def __init__(
@@ -694,11 +717,11 @@ class DeviceGroup:
     def allocate(self, shape: Sequence[int], dtype: Dtype = "float32") -> DeviceArray:
         """Allocates device memory that all ranks can reach while the group lives. Collective."""
     def check(self) -> None:
-        """Raises the error that has ended the group, if any. Any thread may call it."""
+        """If an error has ended the group, raises this error. Any thread may call it."""
     def synchronize(self, stream: Any = None, timeout_ms: int = 0) -> None:
         """Returns when all work of the stream is done. Any thread may call it."""
     def close(self) -> None:
-        """Waits until this rank's calls are done and the other ranks close too. Collective."""
+        """Waits for this rank's calls, and for close() on the other ranks. Collective."""
     def broadcast(
         self, data: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B:
@@ -706,35 +729,37 @@ class DeviceGroup:
     def all_reduce(
         self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> Any:
-        """Reduces all `data` into `out` on all ranks; without `out`, into `data`."""
+        """Reduces `data` of all ranks into every `out`; without `out`, into `data`."""
     def reduce(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> Any:
-        """Reduces all `data` into the root's `out`; without it, into its `data`."""
+        """Reduces `data` of all ranks into the root's `out`, or without `out` into the root's
+        `data`."""
     def scatter(
         self, data: Buffer | None, out: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B:
-        """Copies part r of the root's `data` (n * k elements) into `out` (k) of rank r."""
+        """Copies part r of the root's `data` (n * k elements) into `out` (k elements) of rank r."""
     def gather(
         self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> Any:
-        """Copies `data` (k elements) of rank r into part r of the root's `out` (n * k)."""
+        """Copies `data` (k elements) of rank r into part r of the root's `out` (n * k elements)."""
     def all_gather(
         self, data: Buffer, out: B, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B:
-        """Copies `data` (k elements) of rank r into part r of every `out` (n * k)."""
+        """Copies `data` (k elements) of rank r into part r of every `out` (n * k elements)."""
     def reduce_scatter(
         self, data: Buffer, out: B, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B:
-        """Reduces all `data` (n * k), and writes part r to `out` (k elements) of rank r."""
+        """Reduces `data` (n * k elements) of all ranks. Rank r gets part r in `out` (k
+        elements)."""
     def all_to_all(
         self, data: Buffer, out: B, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B:
-        """Copies part d of rank s's `data` into part s of rank d's `out`; n * k elements."""
+        """Copies part d of rank s's `data` into part s of rank d's `out`, n * k elements each."""
     def barrier(
         self, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> None:
-        """Orders the streams: later work begins when all ranks have come here."""
+        """Orders the streams: later work begins when all ranks' streams are at the barrier."""
     def scatter_v(
         self, data: Buffer | None, out: B, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B:
@@ -750,8 +775,8 @@ class DeviceGroup:
     def reduce_scatter_v(
         self, data: Buffer, out: B, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B:
-        """Reduces all `data`, and writes part r, of counts[r] elements, to `out` of rank r."""
+        """Reduces `data` of all ranks. Part r, of counts[r] elements, goes to `out` of rank r."""
     def all_to_all_v(
         self, data: Buffer, counts: list[int], out: B, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B:
-        """Sends counts[i] elements of `data` to rank i, and receives recv_counts[i] from it."""
+        """Sends counts[i] elements of `data` to rank i, and receives recv_counts[i] from rank i."""

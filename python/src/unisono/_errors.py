@@ -1,4 +1,4 @@
-"""The exceptions of unisono, one for each code of its C++ interface."""
+"""The exceptions of unisono: one for each error code of the C++ interface."""
 
 import builtins
 
@@ -7,9 +7,10 @@ class Error(RuntimeError):
     """An error that ended an operation. The text says what failed, where, and what to do next.
 
     code: "usage", "config", "connection", "peer_lost", "timeout", "mismatch", "aborted", "corrupt",
-    "resource", "evicted" or "internal". rank and peer are world ranks, except in errors that a class
-    built on a communicator finds itself, such as a wrong argument of DeviceGroup. Fields that do not
-    apply are -1 (rank, peer, op_seq, step) or "" (collective).
+    "resource", "evicted" or "internal". rank and peer are world ranks, with one exception. A class
+    on top of a communicator, such as DeviceGroup, detects some errors itself, for example a wrong
+    argument. The ranks in these errors are ranks of that communicator. Fields that do not apply are
+    -1 (rank, peer, op_seq, step) or "" (collective).
     """
 
     code = "internal"
@@ -25,13 +26,13 @@ class Error(RuntimeError):
 
 
 class UsageError(Error, ValueError):
-    """The caller passed something invalid; nothing was sent."""
+    """The caller passed an invalid argument. Nothing was sent."""
 
     code = "usage"
 
 
 class ConfigError(Error, ValueError):
-    """The environment or the options are wrong or contradict each other."""
+    """Environment variables or options are wrong, or contradict each other."""
 
     code = "config"
 
@@ -49,7 +50,7 @@ class PeerLostError(Error, builtins.ConnectionError):
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """A rank did not arrive in time."""
+    """An operation waited for a rank until the time limit."""
 
     code = "timeout"
 
@@ -61,13 +62,13 @@ class MismatchError(Error):
 
 
 class AbortedError(Error):
-    """A rank called abort() or shrink(), or Ctrl-C ended its operation."""
+    """A rank called abort() or shrink(), or Ctrl-C ended an operation."""
 
     code = "aborted"
 
 
 class CorruptError(Error):
-    """A damaged file or message."""
+    """A file or message is damaged."""
 
     code = "corrupt"
 
@@ -79,7 +80,7 @@ class ResourceError(Error, OSError):
 
 
 class EvictedError(Error):
-    """The other ranks continued without this rank, or may have."""
+    """The other ranks have continued without this rank, or may have done so."""
 
     code = "evicted"
 

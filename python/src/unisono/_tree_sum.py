@@ -7,17 +7,17 @@ from unisono._errors import UsageError
 
 
 class TreeSum:
-    """The running sum of a rank's leaves: numpy or torch arrays of equal shape.
+    """The running sum of a rank's leaves, which are numpy or torch arrays of one shape.
 
         total = unisono.TreeSum(leaves=16, first=4 * comm.rank)
         for microbatch in microbatches:
             total.add(gradient_of(microbatch))
         gradient = total.all_reduce(comm, [4, 4, 4, 4])
 
-    Methods accept a communicator, or a torch.distributed process group of any backend.
+    `comm` may be a communicator, or a torch.distributed process group of any backend.
 
-    leaves: number of leaves on all ranks. first: number of the first leaf added here. Keeps at most 2
-    log2(leaves) arrays. Each addition rounds to the type.
+    leaves: the number of leaves on all ranks. first: the number of the first leaf that is added
+    here. Keeps at most 2 log2(leaves) arrays. Each addition rounds to the type of the leaves.
     """
 
     def __init__(self, leaves, first=0):
@@ -28,7 +28,7 @@ class TreeSum:
 
     @property
     def next(self):
-        """The number of the next leaf for add()."""
+        """The number of the leaf that add() adds next."""
         return self._next
 
     def add(self, leaf):
@@ -41,7 +41,7 @@ class TreeSum:
         _settle(self._nodes, self._leaves)
 
     def sum(self):
-        """Returns the sum of all leaves, if this object has them all. Local."""
+        """Returns the sum of all leaves. This object must have all of them. Local."""
         if self._first != 0 or self._next != self._leaves:
             raise UsageError(f"usage: TreeSum: has leaves {self._first} to {self._next} of {self._leaves}")
         return self._nodes[0][2]
@@ -49,8 +49,8 @@ class TreeSum:
     def all_reduce(self, comm, leaves, like=None):
         """Returns the sum over all ranks as a new array. Collective.
 
-        leaves: number of leaves of each rank, the same list on all ranks. like: an array with the leaves'
-        shape and type, for a rank without leaves.
+        leaves: the number of leaves of each rank; all ranks pass the same list. like: an array with
+        the shape and type of the leaves, for a rank without leaves.
         """
         comm = _communicator(comm)
         starts, like = self._check(comm, leaves, like)
@@ -64,7 +64,7 @@ class TreeSum:
         return out.reshape(like.shape)
 
     def reduce(self, comm, leaves, root, like=None):
-        """Returns the sum over all ranks: a new array on the root, None on other ranks. Collective."""
+        """Returns the sum over all ranks: on the root a new array, elsewhere None. Collective."""
         comm = _communicator(comm)
         starts, like = self._check(comm, leaves, like)
         if not 0 <= root < comm.size:
@@ -99,7 +99,7 @@ class TreeSum:
         return starts, like
 
     def _exchange(self, comm, starts, like, lengths):
-        """Sends every rank its part of all nodes of this rank. Returns the sum of this rank's part."""
+        """Sends every rank its part of this rank's nodes. Returns this rank's part of the sum."""
         flat = [node[2].reshape(-1) for node in self._nodes]
         places = [0, *accumulate(lengths)]
         length = lengths[comm.rank]
@@ -142,7 +142,7 @@ def _communicator(comm):
 
 
 def _even(like, parts):
-    """Returns the lengths of `parts` parts of an array, as even as possible."""
+    """Returns the lengths of `parts` parts of an array that is split as evenly as possible."""
     count = like.reshape(-1).shape[0]
     return [count * (part + 1) // parts - count * part // parts for part in range(parts)]
 

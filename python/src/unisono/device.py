@@ -4,12 +4,14 @@
     group.all_reduce(gradients, op="avg")         # on torch's current stream, and returns at once
     group.synchronize()
 
-The methods are those of a communicator, with `stream` instead of `timeout_ms`; none of them waits on
-the host. Buffers are torch tensors, CuPy or Numba arrays, or memory from allocate(): objects with
-__dlpack__ or __cuda_array_interface__, C-contiguous, and alive until the stream has passed.
-`stream`: a stream of torch or CuPy, an object with __cuda_stream__, or its number; None: torch's
-current stream, or the legacy default stream if the program does not use CUDA through torch. The guide
-is docs/guides/gpus.md.
+The collectives are those of a communicator, with `stream` instead of `timeout_ms`. None of them
+waits on the host. Buffers are torch tensors, CuPy or Numba arrays, or memory from allocate(). They
+must be C-contiguous, have __dlpack__ or __cuda_array_interface__, and live until the stream has
+completed the call.
+
+`stream` is a torch or CuPy stream, an object with __cuda_stream__, or the number of a stream. None
+stands for torch's current stream, or for the legacy default stream if the program does not use CUDA
+through torch. The guide is docs/guides/gpus.md.
 """
 
 import atexit
@@ -24,16 +26,20 @@ _open = weakref.WeakSet()
 
 
 class DeviceGroup(_core.DeviceGroup):
-    """A group of the ranks of `comm`, each with its own GPU or sharing one. Collective.
+    """A group of the ranks of `comm`. Several ranks may share one GPU. Collective.
 
-    device: CUDA device number. channels: thread blocks per operation, equal on all ranks; 0: automatic.
-    timeout_ms: limit of the wait for a late rank; -1: five minutes, 0: no limit. scratch_bytes: bytes of
-    device memory for scratch data, equal on all ranks.
+    device: the number of the CUDA device.
+    channels: thread blocks per operation; 0: automatic. All ranks pass the same number.
+    timeout_ms: the longest wait for a late rank; -1: five minutes, 0: no limit.
+    scratch_bytes: bytes of device memory for scratch data. All ranks pass the same number.
 
-    allocate(shape, dtype) returns memory that all ranks can access, which avoids copies between processes;
-    torch.from_dlpack() and cupy.from_dlpack() accept it. check() raises the error that has ended the group.
-    synchronize(stream, timeout_ms) waits for all work of the stream. Raises the communicator's errors: an
-    invalid call raises at once, a later failure raises at the next call.
+    allocate(shape, dtype) returns memory that all ranks can access, which avoids copies between
+    processes. torch.from_dlpack() and cupy.from_dlpack() accept this memory. check() raises the
+    error that has ended the group. synchronize(stream, timeout_ms) waits for all work of the
+    stream.
+
+    Errors are those of the communicator. An invalid call raises at once. After a failure on the
+    device, the next call raises.
     """
 
     def __init__(self, comm, *, device=0, channels=0, timeout_ms=-1, scratch_bytes=32 << 20):

@@ -30,14 +30,16 @@ def say(what, good, text):
 
 
 def reason(text):
-    """Returns the error of a traceback: the last error at the start of a line, and its advice."""
+    """Returns the error of a traceback: the last line that begins with an error name, and the lines
+    after it."""
     lines = text.strip().splitlines()
     begins = [i for i, line in enumerate(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)]
     return "; ".join(lines[begins[-1] :] if begins else lines[-1:])
 
 
 def contention(runnable, cpus):
-    """Returns a remark about the measured time if `runnable` other threads compete for CPUs; otherwise ""."""
+    """Returns a remark for the measured time if `runnable` other threads compete for the CPUs,
+    otherwise ""."""
     if runnable + 2 <= cpus:
         return ""
     return f", with {runnable} other threads running on {cpus} CPUs: a quiet machine is quicker"
@@ -53,8 +55,8 @@ def running_now():
 
 
 def check_ranks(probe, works):
-    """Runs `probe` in two processes, which get their rank and a rendezvous file. Rank 0 prints
-    microseconds."""
+    """Runs the program `probe` in two processes. Its arguments are the rank and a rendezvous file.
+    On rank 0 it prints a time in microseconds."""
     others = running_now()
     with tempfile.TemporaryDirectory() as folder:
         ranks = [

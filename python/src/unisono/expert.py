@@ -1,13 +1,14 @@
-"""Mixture of experts: sends tokens to the ranks of their experts, and the outputs back.
+"""Mixture of experts: sends tokens to the ranks of their experts, and returns the outputs.
 
     exchange = unisono.expert.ExpertExchange(comm, experts=64, k=8)
-    routing = exchange.route(chosen)              # [tokens, k] of int32 or int64; -1: none
+    routing = exchange.route(chosen)              # [tokens, k] of int32 or int64; -1: no expert
     rows = exchange.dispatch(routing, tokens)     # [routing.rows, ...]
     ... experts compute rows[routing.rows_of_expert(i)] ...
     sums = exchange.combine(routing, outputs, weights)
 
-Arrays are numpy's or torch's, C-contiguous; results are of the same kind as the arguments. All calls
-are collective. docs/guides/experts.md describes the layouts and the cost of each call.
+Arrays are numpy arrays or torch tensors, C-contiguous. Results are of the same kind as the
+arguments. All calls are collective. docs/guides/experts.md describes the layouts and the cost of
+each call.
 """
 
 import atexit
@@ -24,33 +25,36 @@ _open = weakref.WeakSet()
 def balance(loads, ranks, physical_experts=0, groups=1, hosts=1):
     """Returns a placement of experts and their replicas as (experts by rank, load by rank). Local.
 
-    loads: number of tokens that chose each expert. physical_experts: number of experts and replicas on all
-    ranks; 0: no replicas. Each group of experts stays on one host if the number of groups is divisible by the
-    number of hosts, and a rank has no more physical experts than its host has experts.
+    loads: the number of tokens that chose each expert.
+    physical_experts: the number of experts and replicas on all ranks; 0: no replicas.
+    groups, hosts: each group of experts stays on one host. This requires that `groups` is a
+    multiple of `hosts`, and that a rank has at most as many physical experts as its host has
+    experts.
     """
     return _core.balance_experts([float(load) for load in loads], ranks, physical_experts, groups, hosts)
 
 
 def find_expert_moves(before, after):
-    """Returns (expert, from, to) for each expert whose weights a rank gains. Local.
+    """Returns (expert, from, to) for each copy of weights between two placements. Local.
 
-    before, after: the experts of each rank, like experts_of_rank of an ExpertExchange.
+    before, after: the experts of each rank, as in the argument experts_of_rank of ExpertExchange.
     """
     return _core.find_expert_moves(before, after)
 
 
 def bytes_of_moves(moves, ranks, expert_bytes):
-    """Returns the bytes that these moves send between ranks, as [from][to]. Local."""
+    """Returns [from][to], the bytes that ranks send to each other for these moves. Local."""
     return _core.bytes_of_moves(moves, ranks, expert_bytes)
 
 
 def move_experts(comm, moves, expert_bytes, held, placed):
     """Copies weights between steps, expert_bytes per move. Collective.
 
-    held[expert] is an array on the sending rank, placed[expert] an array on the receiving rank; both may be
-    any mapping by expert number. All weights are read before any is written, so an arriving expert may use
-    the memory of a departing expert. Raises UsageError on all ranks, before any weight is written, for wrong
-    lengths and for arrays that are missing or not contiguous.
+    On the sending rank, held[expert] is the array to send. On the receiving rank, placed[expert] is
+    the array to fill. `held` and `placed` may be any mapping by expert number. All weights are read
+    before any weights are written, so an arriving expert may use the memory of a departing expert.
+    Raises UsageError on all ranks, before any weights are written, if an array has a wrong length,
+    is missing or is not contiguous.
     """
     _core.move_experts(comm, moves, expert_bytes, held, placed)
 
@@ -66,8 +70,8 @@ def _item_bytes(array):
 
 
 def _new(like, shape, dtype=None):
-    """Returns an uninitialised array of the same kind as `like`, or a numpy array if `like` has only
-    __dlpack__."""
+    """Returns an uninitialised array of the same kind as `like`. If `like` has only __dlpack__,
+    returns a numpy array."""
     if hasattr(like, "new_empty"):
         return like.new_empty(shape, dtype=dtype and getattr(__import__("torch"), dtype))
     import numpy
@@ -96,8 +100,7 @@ def _numbers(data, dtype, columns):
 
 
 class Routing:
-    """The routing of tokens to ranks. ExpertExchange.route() returns it; it can be used any number of
-    times."""
+    """The ranks that each token is sent to. route() makes it. May be used any number of times."""
 
     def __init__(self, made, k, layout):
         self._made = made
@@ -115,17 +118,20 @@ class Routing:
 
     @property
     def sources(self):
-        """Returns [rows, 3], the source of each row: rank (-1: padding), token, slot among the k."""
+        """Returns [rows, 3], the source of each row: rank (-1: padding), token, slot."""
         return _numbers(self._made._sources(), "i8", 3)
 
     @property
     def experts(self):
-        """Returns the local numbers of each row's experts as [rows, 1] (rank_major: [rows, k]); -1: none."""
+        """Returns [rows, 1], the local number of each row's expert; -1: padding.
+
+        rank_major: returns [rows, k], the local number for each slot; -1: not on this rank.
+        """
         return _numbers(self._made._experts(), "i4", self._columns)
 
 
 class Pending:
-    """A dispatch or combine on the exchange's thread. Its arguments must not change before it ends."""
+    """A dispatch or combine on the exchange's thread. Do not change its arguments until it ends."""
 
     def __init__(self, request, out, routing):
         self._request = request
@@ -133,7 +139,7 @@ class Pending:
         self._routing = routing  # kept alive for the thread
 
     def wait(self, timeout_ms=-1):
-        """Waits, then returns the rows or sums. May be called again."""
+        """Waits for the call, and returns its rows or sums. May be called again."""
         self._request.wait(timeout_ms)
         return self._out
 
@@ -153,10 +159,10 @@ class _Foreign:
 
 
 class GatheredRows:
-    """Rows in the memory of their ranks: rows[i] is a view, or None for padding.
+    """Rows in the memory of their source ranks: rows[i] is a view, or None for padding.
 
-    The rows are read-only, and valid until the next combine() or end_gather() of the exchange. A view keeps
-    the exchange and the arguments of gather_list() alive.
+    The rows are read-only. They are valid until the next combine() or end_gather() of the exchange.
+    A view keeps the exchange and the arguments of gather_list() alive.
     """
 
     def __init__(self, exchange, tokens, addresses, row_bytes):
@@ -188,11 +194,17 @@ class GatheredRows:
 class ExpertExchange:
     """Exchanges tokens between the experts on the ranks of a communicator. Collective.
 
-    layout: "expert_major", "rank_major" or "flat". experts_of_rank: the experts of each rank; an expert on
-    several ranks has replicas. max_tokens (the most that a rank routes at once) and row_bytes allocate memory
-    in advance; exceeding them is not an error. Raises the communicator's errors, the same on all ranks; after
-    UsageError and MismatchError everything remains usable. TypeError and ValueError are raised on one rank
-    before its call, and the other ranks wait for that rank.
+    layout: "expert_major", "rank_major" or "flat".
+    alignment: in expert_major, the index of each expert's first row is a multiple of this number.
+    capacity: the largest number of rows for one expert, over all ranks; -1: no limit.
+    experts_of_rank: the experts of each rank. Several ranks may hold replicas of one expert. Empty:
+    consecutive experts on each rank.
+    max_tokens, row_bytes: the largest number of tokens that a rank routes at once, and the bytes of
+    a row. With both, memory is allocated in advance. Larger calls are no error.
+
+    Raises the communicator's errors, on all ranks. After UsageError and MismatchError the exchange
+    remains usable. TypeError and ValueError are raised only on the rank with the wrong arguments,
+    before its call. The other ranks then wait for that rank.
     """
 
     def __init__(
@@ -216,17 +228,17 @@ class ExpertExchange:
         _open.add(self)
 
     def after_shrink(self, survivors):
-        """Returns an exchange with these options on the ranks that remain after Communicator.shrink().
-        Collective.
+        """Returns an exchange with the same options on the ranks that remain after
+        Communicator.shrink(). Collective.
 
-        Each rank keeps its experts, and replicas serve those of the lost ranks.
+        Each rank keeps its experts. Replicas replace the experts of the lost ranks.
         """
         experts, k, layout, alignment, capacity, places, max_tokens, row_bytes = self._options
         left = _core.experts_after_shrink(survivors, experts, places, self._ranks)
         return ExpertExchange(survivors, experts, k, layout, alignment, capacity, left, max_tokens, row_bytes)
 
     def route(self, chosen):
-        """Returns a Routing of chosen[tokens, k]; -1: no expert. Collective."""
+        """Returns the Routing for chosen[tokens, k]; -1: no expert. Collective."""
         shape = _shape(chosen)
         if shape[1:] != (self.k,) and not (len(shape) == 1 and self.k == 1):
             raise ValueError(f"route(): chosen is {list(shape)}, not [tokens, {self.k}]")
@@ -234,21 +246,23 @@ class ExpertExchange:
 
     @property
     def max_tokens(self):
-        """Returns the most tokens that any rank has routed at once, or the constructor's max_tokens."""
+        """The largest number of tokens that any rank has routed at once, or the constructor's
+        max_tokens if it is larger."""
         return self._made.max_tokens()
 
     @property
     def max_rows(self):
-        """Returns the most rows that this rank can get from a routing of max_tokens per rank: the size for
-        `out`."""
+        """The largest number of rows that this rank can receive if each rank routes max_tokens
+        tokens. Buffers of this length serve all such routings."""
         return self._made.max_rows()
 
     def dispatch(self, routing, tokens, out=None, coding="none", one_a_slot=False):
         """Returns the rows for this rank's experts. Collective.
 
-        Shapes: tokens[tokens, ...]; with one_a_slot tokens[tokens, k, ...]. coding="i8" or "f8e4m3" sends
-        8-bit integers or floats with a scale for each 128 elements. tokens may be a list of arrays, which
-        are sent together; then the result is a list, and `out`, coding and one_a_slot may be lists too.
+        Shapes: tokens[tokens, ...], or tokens[tokens, k, ...] with one_a_slot. coding="i8" sends
+        8-bit integers, and coding="f8e4m3" sends 8-bit floats, with a scale for each 128 elements.
+        `tokens` may be a list of arrays, which are sent together. The result is then a list; `out`,
+        `coding` and `one_a_slot` may also be lists.
         """
         return self._dispatch(routing, tokens, out, coding, one_a_slot, False)
 
@@ -257,9 +271,10 @@ class ExpertExchange:
         return self._dispatch(routing, tokens, out, coding, one_a_slot, True)
 
     def gather_list(self, routing, tokens):
-        """Returns GatheredRows, without copies. tokens must be in Communicator.allocate or register_buffer memory.
+        """Returns the rows as GatheredRows, without copying them.
 
-        No rank may change its tokens until the next combine() or end_gather() returns.
+        `tokens` must be in memory from Communicator.allocate() or register_buffer(). No rank may
+        change its tokens until the next combine() or end_gather() returns.
         """
         import numpy
 
@@ -272,15 +287,18 @@ class ExpertExchange:
         self._made.end_gather()
 
     def combine(self, routing, rows, weights=None, residual=None, out=None, coding="none"):
-        """Returns sums[t] = residual[t] + the sum over the k of weights[t, j] * row, in f32, rounded once."""
+        """Returns sums[t] = residual[t] + the sum over the slots j of weights[t, j] * row.
+
+        Sums are formed in f32 and rounded once.
+        """
         return self._combine(routing, rows, weights, residual, out, coding, False)
 
     def combine_async(self, routing, rows, weights=None, residual=None, out=None, coding="none"):
-        """Starts a combine on a thread, like dispatch_async(). Returns a Pending."""
+        """Starts a combine on a thread, as dispatch_async() does. Returns a Pending."""
         return self._combine(routing, rows, weights, residual, out, coding, True)
 
     def combine_backward(self, routing, gradient, rows=None, weights=None):
-        """Returns the gradients of combine(): of the rows, and of the weights (None for rank_major)."""
+        """Returns the gradients of combine() for rows and weights (None for rank_major)."""
         shape = _shape(gradient)[1:]
         self._check("combine_backward()", "gradient", gradient, routing.tokens)
         if weights is not None:
@@ -295,15 +313,17 @@ class ExpertExchange:
         return rows_gradient, weights_gradient
 
     def mask(self, ranks, routes=None):
-        """Excludes the experts of these ranks from the next route() on. Returns the union over all ranks.
+        """Excludes the experts of these ranks from the next route() on. Returns all excluded ranks:
+        the union of the ranks that the calls of all ranks name.
 
-        routes: the number of route() calls without these ranks. None: until the next mask().
+        routes: the number of route() calls that exclude these ranks; None: exclude them
+        until the next mask().
         """
         return self._made.mask(list(ranks), routes)
 
     @property
     def masked(self):
-        """Returns the ranks that the next route() excludes."""
+        """The ranks that the next route() excludes."""
         return self._made.masked()
 
     def close(self):
@@ -319,7 +339,7 @@ class ExpertExchange:
         many = isinstance(tokens, (list, tuple))
         arrays = tokens if many else [tokens]
 
-        def each(value, name):  # if it is a list, each payload gets its entry
+        def each(value, name):  # if value is a list, each payload gets its own entry
             values = value if many and isinstance(value, (list, tuple)) else [value] * len(arrays)
             if len(values) != len(arrays):
                 raise ValueError(f"{name} has {len(values)} entries for {len(arrays)} payloads")

@@ -4,11 +4,12 @@
     tp = mesh.axis("tp")
     unisono.parallel.redistribute(tp, part, Shard(0), Replicate(), out=whole)
 
-Arrays are numpy's, PyTorch's, or other objects with the buffer protocol or __dlpack__. A call fills
-the output argument and returns it. Regions, embeddings, logits and attention are packed, of float32,
-bfloat16, float16 or float8; losses and log_sum are float32, and token numbers int32. Sums are formed in
-float32 and rounded once. All ranks of a communicator make the same calls in the same order.
-docs/guides/python.md has examples, and include/unisono/parallel/ documents each call.
+Arrays are numpy arrays, torch tensors, or other objects with the buffer protocol or __dlpack__. A
+call fills the output argument and returns it. Data of regions, embeddings, logits and attention is
+packed and has the type float32, bfloat16, float16 or float8. Losses and log_sum are float32, and
+token numbers are int32. Sums are formed in float32 and rounded once. All ranks of a communicator
+make the same calls in the same order. docs/guides/python.md has examples, and
+include/unisono/parallel/ documents each call.
 """
 
 import atexit
@@ -60,9 +61,10 @@ redistribute = _parallel.redistribute
 
 
 class Mesh(_parallel.Mesh):
-    """Ranks arranged along named axes, of which the last varies fastest: Mesh(comm, "dp=2,tp=4").
+    """Ranks arranged along named axes: Mesh(comm, "dp=2,tp=4"). The last axis varies fastest.
 
-    axis("tp") is the communicator of this rank's group along one axis, or several: axis("dp,tp").
+    axis("tp") is the communicator of this rank's group along one axis. axis("dp,tp") is the
+    communicator along several axes.
     """
 
     def __init__(self, comm, text):
@@ -73,10 +75,13 @@ class Mesh(_parallel.Mesh):
 class GradientBuckets(_parallel.GradientBuckets):
     """Sums gradients over ranks during the backward pass.
 
-    Call add(name, count) for each gradient. In every step, call begin(); for each gradient, call
-    add_to(index, values) and ready(index); then call finish(), and copy_to(index, out). Sums are float32;
-    values may also be bfloat16, float16 or float8. timeout_ms: the longest time between two ready gradients
-    (0: no limit); the error on all ranks names the late gradient.
+    First call add(name, count) for each gradient. Every step then makes these calls:
+      begin()
+      add_to(index, values) and ready(index) for each gradient
+      finish()
+      copy_to(index, out) for each gradient
+    Sums are float32. Values may also be bfloat16, float16 or float8. timeout_ms: the longest time
+    between two calls of ready(); 0: no limit. The error on all ranks names the late gradient.
     """
 
     def __init__(self, comm, **options):
@@ -87,9 +92,11 @@ class GradientBuckets(_parallel.GradientBuckets):
 class ShardedState(_parallel.ShardedState):
     """Parameters, gradients and AdamW states, sharded over ranks (ZeRO 1, 2 and 3).
 
-    units: a list of lists of Parameter. A unit, such as a layer, is one flat array, which is gathered and
-    reduced as a whole. In a step, call parameters(unit, out) and release(unit) around each use,
-    add_to_gradients(unit, values), gradients_ready(unit), then step(), which returns the norm.
+    units: a list of lists of Parameter. A unit, such as a layer, is one flat array that is gathered
+    and reduced as a whole. Every step makes these calls:
+      parameters(unit, out) before each use of a unit, and release(unit) after it
+      add_to_gradients(unit, values) and gradients_ready(unit) in the backward pass
+      step(), which returns the norm of all gradients
     """
 
     def __init__(self, comm, units, **options):
@@ -108,20 +115,28 @@ def _rows(tensors):
 def save_checkpoint(comm, folder, tensors):
     """Saves a folder of safetensors files with an index that Hugging Face's libraries can read.
 
-    tensors: {name: (whole shape, this rank's part)}, followed by the index of the part's first element if
-    that is not the origin: {"w": ((8, 4), part, (4, 0))}. A rank without a part passes None and the dtype:
-    ((8, 4), None, None, "float32"). All ranks name the same tensors in the same order. The previous contents
-    of the folder stay intact until the new contents are complete.
+    tensors: {name: (whole shape, this rank's part, index of the part's first element)}, such as
+    {"w": ((8, 4), part, (4, 0))}. The index may be left out if all its numbers are 0. A rank
+    without a part passes None for the part and the index, followed by the dtype: ((8, 4), None,
+    None, "float32"). All ranks name the same tensors in the same order. The previous contents of
+    the folder stay intact until the new contents are complete.
     """
     _parallel.save_checkpoint(comm, folder, _rows(tensors))
 
 
-def load_checkpoint(folder, tensors):
-    """Fills parts from a checkpoint that was saved under any layout. `tensors`: as for save_checkpoint().
+def load_checkpoint(folder, tensors, comm=None):
+    """Fills parts from a checkpoint that was saved under any layout.
 
-    Every rank loads its own parts, without communication.
+    Without `comm`, every rank loads its own parts, without communication; `tensors` is as for
+    save_checkpoint(). With `comm`, the call is collective. One rank reads each byte from the disk, and a
+    Reshard brings it to all ranks that need it. tensors: {name: (layout, this rank's part)}, with the layouts
+    of unisono.reshard, such as {"w": ("dp=2,tp=2: tp=shard(0)", part)}. A rank outside the mesh passes None as
+    the part. All ranks name the same tensors in the same order.
     """
-    _parallel.load_checkpoint(folder, _rows(tensors))
+    if comm is None:
+        _parallel.load_checkpoint(folder, _rows(tensors))
+    else:
+        _parallel.load_checkpoint_together(comm, folder, [(name, *row) for name, row in tensors.items()])
 
 
 # Runs before the communicators are closed, because a rank leaves its world only when nothing refers

@@ -1,4 +1,5 @@
-"""Types and summaries; for shapes and errors see help(unisono.parallel) and include/unisono/parallel/."""
+"""Types and summaries. help(unisono.parallel) and include/unisono/parallel/ give shapes and
+errors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -10,8 +11,8 @@ Buffer = Any
 Dtype = Any
 Path = str | PathLike[str]
 B = TypeVar("B")
-# Whole shape, this rank's part, index of the part's first element, and the dtype if there is no
-# part.
+# The whole shape, this rank's part, the index of the part's first element, and the dtype if this
+# rank has no part.
 Part = tuple[Any, ...]
 
 class ContextAxes:
@@ -39,17 +40,21 @@ class GradientBuckets:
         timeout_ms: int = 20_000,
     ) -> None: ...
     def add(self, name: str, count: int) -> int:
-        """Adds a gradient of `count` elements, before the first step, and returns its number. Local."""
+        """Adds a gradient of `count` elements before the first step. Returns its index. Local."""
     def begin(self, reduce: bool = True) -> None:
-        """Begins a step. With reduce=False the step only accumulates: nothing is sent. Local."""
+        """Begins a step. With reduce=False the step only accumulates: nothing is sent.
+
+        Local, except the first begin() after a step that reduced: with learn_order it is
+        collective.
+        """
     def add_to(self, index: int, values: Buffer) -> None:
-        """Adds `values`, the whole gradient, to a gradient, in float32. Local."""
+        """Adds `values`, which has all elements of the gradient, in float32. Local."""
     def ready(self, index: int) -> None:
-        """Marks a gradient as complete. The same order on all ranks. Collective."""
+        """Marks a gradient as complete. All ranks use the same order. Collective."""
     def finish(self) -> None:
         """Waits until all gradients are combined. Collective."""
     def copy_to(self, index: int, out: B) -> B:
-        """Copies a combined gradient to `out`, and returns it. Local."""
+        """Copies a combined gradient to `out`, and returns `out`. Local."""
     @property
     def buckets(self) -> int:
         """The number of buckets."""
@@ -63,16 +68,19 @@ class Mesh:
     def __init__(self, comm: Communicator, text: str) -> None: ...
     @property
     def shape(self) -> MeshShape:
-        """The arithmetic of this mesh."""
+        """The axes of this mesh and their sizes."""
     @property
     def world(self) -> Communicator:
         """The communicator of all ranks of the mesh."""
     def size(self, names: str) -> int:
-        """Returns the number of ranks of a group over these axes. Local."""
+        """Returns the number of ranks of a group along these axes. Local."""
     def coordinate(self, names: str) -> int:
-        """Returns this rank's index in its group over these axes. Local."""
+        """Returns this rank's index in its group along these axes. Local."""
     def axis(self, names: str) -> Communicator:
-        """Returns this rank's group along one axis, or over several: "dp,cp". The first call is collective over the group."""
+        """Returns this rank's group along one axis, or along several axes: "dp,cp".
+
+        The first call for an axis is collective over the group.
+        """
     def close(self) -> None:
         """Leaves all groups of the mesh."""
 
@@ -97,7 +105,7 @@ class Parameter:
     ) -> None: ...
     @property
     def name(self) -> str:
-        """The name that errors mention."""
+        """The name of the parameter in error texts."""
     @property
     def count(self) -> int:
         """The number of elements."""
@@ -129,21 +137,24 @@ class ShardedState:
     def set(self, unit: int, values: Buffer) -> None:
         """Sets the whole unit; all ranks pass the same values. Collective."""
     def whole(self, unit: int, out: B) -> B:
-        """Fills `out` with the whole unit from the masters, and returns it. Collective."""
+        """Fills `out` with the whole unit from the masters, and returns `out`. Collective."""
     def parameters(self, unit: int, out: B) -> B:
-        """Fills `out` with the unit's parameters, and returns it; valid until release() or step(). Collective in stage 3."""
+        """Copies the unit's parameters to `out`, and returns `out`. Collective in stage 3."""
     def prefetch(self, unit: int) -> None:
-        """Starts the gathering that parameters() waits for. Collective in stage 3."""
+        """Starts to gather the parameters that parameters() needs. Collective in stage 3."""
     def release(self, unit: int) -> None:
-        """Frees what parameters() has gathered. Local."""
+        """Frees the parameters that parameters() has gathered. Local."""
     def add_to_gradients(self, unit: int, values: Buffer, first: int = 0) -> None:
-        """Adds `values` to the unit's gradients, from element `first` on. Local."""
+        """Adds `values` to the unit's gradients, starting at element `first`. Local."""
     def gradients_ready(self, unit: int) -> None:
         """Marks the unit's gradients as complete, and starts their reduction. Collective."""
     def wait_gradients(self) -> None:
-        """Waits for the reductions in progress, as step() also does. Collective."""
+        """Waits for the reductions in progress. step() also does this. Collective."""
     def step(self) -> float:
-        """Waits for the reductions, clips, updates, and returns the norm of all gradients. Collective."""
+        """Waits for the reductions, clips the gradients, and updates the parameters. Collective.
+
+        Returns the norm of all gradients before clipping.
+        """
     @property
     def bytes_held(self) -> dict[str, int]:
         """The bytes that this rank holds now, by purpose."""
@@ -204,7 +215,9 @@ def leave_region_backward(
     comm: Communicator, rows: int, width: int, data: Buffer, out: B, *, sequence: bool = False
 ) -> B: ...
 def list_checkpoint(folder: Path) -> dict[str, tuple[str, list[int]]]: ...
-def load_checkpoint(folder: Path, tensors: Mapping[str, Part]) -> None: ...
+def load_checkpoint(
+    folder: Path, tensors: Mapping[str, Part], comm: Communicator | None = None
+) -> None: ...
 def merge_decoded(
     comm: Communicator, shape: tuple[int, int, int, int], out: B, log_sum: Buffer
 ) -> B: ...

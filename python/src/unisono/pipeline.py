@@ -7,8 +7,9 @@
         backward_input=backward_input, backward_weight=backward_weight)
     runner.run_step()
 
-The callbacks get views of memory that the runner owns, or None if there is no input or output;
-numpy.asarray(view) and torch.frombuffer(view, ...) share it. Callbacks must not keep the views.
+The callbacks get views of memory that the runner owns, or None if there is no input or output.
+numpy.asarray(view) and torch.frombuffer(view, ...) share this memory. Callbacks must not keep the
+views.
 """
 
 import atexit
@@ -29,7 +30,7 @@ _open = weakref.WeakSet()
 
 
 def load(path):
-    """Returns the schedule in a file of at most 64 MiB: unisono.pipeline/1, or torch's CSV."""
+    """Returns the schedule in a file of at most 64 MiB (unisono.pipeline/1, or PyTorch's CSV)."""
     with open(path, "rb") as file:
         return parse(file.read(_MOST_BYTES + 1))  # one byte more is refused
 
@@ -37,19 +38,20 @@ def load(path):
 class Pipeline(PipelineRunner):
     """Runs a schedule on the ranks of a communicator. Collective.
 
-    stages: for each stage of this rank, its input and output, each as (dtype, shape) or None. The output is
-    required if there is a next stage. The input must match the output of the previous stage; None takes it
-    from there.
+    stages: maps each stage of this rank to (input, output). The input and the output are (dtype,
+    shape) or None. The output is required if there is a next stage. The input must equal the output
+    of the previous stage; None copies that output's dtype and shape.
 
     Callbacks, if the schedule needs them:
       forward(stage, microbatch, input, output)
-      backward(stage, microbatch, input, output_gradient, input_gradient): both gradients
-      backward_input(...), as backward; backward_weight(stage, microbatch, input, output_gradient)
+      backward(stage, microbatch, input, output_gradient, input_gradient): computes both gradients
+      backward_input(...), with the arguments of backward
+      backward_weight(stage, microbatch, input, output_gradient)
       reduce_grad(stage), unshard(stage), reshard(stage)
-      overlap(parts): calls each of the parts once
+      overlap(parts): must call each of the parts once
 
-    An exception in a callback ends the world on all ranks. timeout_ms limits the wait for one message;
-    the TimeoutError names the action and the rank that owes it.
+    An exception in a callback ends the world on all ranks. timeout_ms limits the wait for one
+    message. The TimeoutError names the late action and the rank of this action.
     """
 
     def __init__(self, comm, schedule, stages, **callbacks_and_options):
@@ -62,5 +64,5 @@ class Pipeline(PipelineRunner):
 @atexit.register
 def _close_all():
     for runner in list(_open):
-        with contextlib.suppress(UsageError):  # a thread without a waiter may be in a step
+        with contextlib.suppress(UsageError):  # a thread that nobody joins may still be in a step
             runner.close()

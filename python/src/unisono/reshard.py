@@ -1,12 +1,12 @@
-"""Moves tensors from one mesh of ranks to another, such as a trainer's weights to an engine.
+"""Moves tensors from one mesh of ranks to another mesh, such as a trainer's weights to an engine.
 
     moves = unisono.reshard.Reshard(comm, {
         "weight": ("float32", (4, 6), "tp=2: tp=shard(0)", "tp=2: tp=shard(1)")})
     moves.run({"weight": rows}, {"weight": columns})
 
-A layout is a text with a mesh, its ranks, and the placement of the tensor on each axis: "dp=2,tp=4 on 0-7:
-tp=shard(0)". Arrays are numpy's, PyTorch's, or other objects with the buffer protocol or __dlpack__, with any
-strides. The guide is docs/guides/reshard.md.
+A layout is a text with a mesh, the ranks of the mesh, and the placement of the tensor on each axis:
+"dp=2,tp=4 on 0-7: tp=shard(0)". Arrays are numpy arrays, torch tensors, or other objects with the
+buffer protocol or __dlpack__, with any strides. The guide is docs/guides/reshard.md.
 """
 
 import atexit
@@ -24,7 +24,7 @@ _open = weakref.WeakSet()
 class NameMap(_parallel.NameMap):
     """Maps a checkpoint's tensors to an engine's fused tensors: NameMap.load("llama.json").
 
-    docs/guides/reshard.md describes the file; examples/reshard/ has maps of known models.
+    docs/guides/reshard.md describes the file. examples/reshard/ has the maps of some models.
     """
 
     @classmethod
@@ -36,20 +36,23 @@ class NameMap(_parallel.NameMap):
     def apply(self, tensors):
         """Returns the engine's tensors as {name: (shape, parts)}.
 
-        tensors: {name: (dtype, shape)}. A part is (source, index, dim, first, begin, count): `count` elements
-        of the source, starting at `begin`, are at position `first` of dimension `dim`, at `index` of a stack
-        (None: the target is not a stack).
+        tensors: {name: (dtype, shape)}. A part is (source, index, dim, first, begin, count). Along
+        dimension `dim`, it has the `count` elements of the source that start at `begin`. They
+        become the elements of the target that start at `first`. If the target is a stack, they
+        belong to its entry `index`; otherwise index is None.
         """
         return super().apply([(name, dtype, list(shape)) for name, (dtype, shape) in tensors.items()])
 
 
 class Reshard(_parallel.Reshard):
-    """Plans the moves once; run() executes them. Both are collective over `comm`.
+    """Plans the moves once. run() executes them. Both calls are collective over `comm`.
 
-    tensors: {name: (dtype, whole shape, layout before, layout after)}, the same on all ranks. With a NameMap
-    as `names`, tensors: {name: (dtype, whole shape, layout before)}, and targets: {name of the engine's
-    tensor: layout after}, in which a fused dimension has its parts' lengths as sections, such as "tp=4:
-    tp=shard(0,sections=4096+2*1024)".
+    tensors: {name: (dtype, whole shape, layout before, layout after)}. All ranks pass the same
+    tensors.
+
+    With a NameMap as `names`, tensors is {name: (dtype, whole shape, layout before)}, and targets
+    is {name of the engine's tensor: layout after}. In the layout after, the sections of a fused
+    dimension are the lengths of its parts, such as "tp=4: tp=shard(0,sections=4096+2*1024)".
     """
 
     def __init__(self, comm, tensors, *, names=None, targets=None):
@@ -76,8 +79,9 @@ class Reshard(_parallel.Reshard):
     def run(self, inputs, outputs, *, timeout_ms=-1):
         """Fills `outputs` from `inputs`; both are dicts of this rank's parts by name. Returns `outputs`.
 
-        Tensors without a part on this rank may be missing. Inputs and outputs must not overlap. After an
-        error, complete(name) returns whether an output has arrived.
+        Tensors without a part on this rank may be missing. Raises UsageError, before anything is sent, if an
+        input and an output share memory. After an error, complete(name) returns whether an output has
+        arrived.
         """
         super().run(
             _values("inputs", inputs, self._inputs), _values("outputs", outputs, self._outputs), timeout_ms
@@ -85,20 +89,20 @@ class Reshard(_parallel.Reshard):
         return outputs
 
     def in_shape(self, name):
-        """Returns the shape of this rank's part before the move, or None."""
+        """Returns the shape of this rank's part before the move, or None if it has no part."""
         return _shape(super().in_shape(self._move(name)))
 
     def out_shape(self, name):
-        """Returns the shape of this rank's part after the move, or None."""
+        """Returns the shape of this rank's part after the move, or None if it has no part."""
         return _shape(super().out_shape(self._move(name)))
 
     def complete(self, name):
-        """Returns True if the latest run() has filled all of this rank's output `name`."""
+        """Returns True if the latest run() has filled this rank's output `name` completely."""
         return super().complete(_index("output", name, self._outputs))
 
     @property
     def bytes_sent(self):
-        """The bytes that ranks send to other ranks in a run."""
+        """The bytes that all ranks together send to other ranks in one run()."""
         return self.bytes()[0]
 
     @property

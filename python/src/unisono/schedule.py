@@ -1,4 +1,4 @@
-"""Algorithms as data: the catalogue, your own schedules, and their verification.
+"""Algorithms as data: the catalogue of algorithms, your own schedules, and their verification.
 
     schedule = unisono.schedule.build("all_reduce/ring", ranks=4)
     assert schedule.verify() == []

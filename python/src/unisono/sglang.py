@@ -2,9 +2,9 @@
 
     SGLANG_PLUGINS=unisono SGLANG_USE_CPU_ENGINE=1 python -m sglang.launch_server --device cpu --tp 2 ...
 
-Installing the package registers the plug-in with SGLang (entry point ``sglang.srt.plugins``); naming it in
-SGLANG_PLUGINS enables it. SGLang itself runs calls on other tensors and calls in graphs that are being
-traced. docs/guides/adopt.md describes it.
+Installing the package registers the plug-in with SGLang (entry point ``sglang.srt.plugins``). To
+enable it, name it in SGLANG_PLUGINS. SGLang itself still runs calls on tensors that are not in CPU
+memory, and calls in graphs that are being traced. docs/guides/adopt.md describes the plug-in.
 """
 
 import os
@@ -23,9 +23,9 @@ _calls = weakref.WeakKeyDictionary()  # by SGLang's group
 
 
 def register():
-    """Called by SGLang in each of its processes."""
+    """Registers the hooks. SGLang calls it in each of its processes."""
     if "unisono" not in os.environ.get("SGLANG_PLUGINS", "").split(","):
-        return  # without the variable SGLang loads every plug-in, but this one must be requested
+        return  # without the variable SGLang loads all plug-ins, but this plug-in must be named
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
     group = "sglang.srt.distributed.parallel_state.GroupCoordinator"
@@ -53,13 +53,14 @@ class _Calls(GroupCalls):
 
 def made(result, group, *args, **kwargs):
     """Runs after GroupCoordinator(). All ranks create their groups together, in the same order."""
-    number = group_number(group.unique_name)  # also for one rank: it may have more elsewhere
+    # Also for a group of one rank: on other ranks the group of this name may have more ranks.
+    number = group_number(group.unique_name)
     if group.world_size > 1 and group.device.type == "cpu":
         _calls[group] = _Calls(group, number)
 
 
 def _ours(group, *tensors):
-    """Returns the group's calls for these tensors, or None if SGLang must run them."""
+    """Returns the group's _Calls, or None if SGLang must run a call on these tensors."""
     if torch.compiler.is_compiling() or any(tensor.device.type != "cpu" for tensor in tensors):
         return None
     return _calls.get(group)

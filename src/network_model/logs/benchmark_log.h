@@ -9,9 +9,10 @@
 //        1048576        262144     float     sum      -1    44.20   23.72   41.52      0 ...
 //
 // A file may contain several tests of several programs, and lines may begin with text of launchers
-// (log_lines.h). The out-of-place time counts, or the in-place time if there is no other. Rows of
-// other tests, of 0 bytes, with wrong results or with contradictions do not count; the account
-// lists their number. The number of ranks must agree with the bandwidths.
+// (log_lines.h). The out-of-place time counts, or the in-place time if there is no other. The
+// reader leaves out rows of other tests, rows of 0 bytes, and rows with wrong results or
+// contradictions; the account lists their number. The number of ranks must agree with the
+// bandwidths.
 #pragma once
 
 #include <string_view>

@@ -7,8 +7,9 @@
 //   <stdout rank="0"># nThread ...&#010;</stdout>  mpirun --xml
 //   {"log":"# nThread 1 ...\n","stream":"stdout"}  Docker
 //
-// The code knows no launcher by name. The heading that a benchmark prints reveals the text before
-// it. Other lines lose a prefix that equals this text except for the numbers in it.
+// The code knows no launcher by name. It finds the heading that a benchmark prints, and the text
+// before this heading. Other lines lose a prefix that equals this text except for the numbers in
+// it.
 #pragma once
 
 #include <cstddef>

@@ -188,7 +188,7 @@ RankCount count_ranks(const PrintedTable& table, Collective collective,
                        " times size / time, which fits no number of ranks: add -n RANKS"};
   }
   return {.problem = listed.all > 0 ? "the list of ranks is incomplete, and the bandwidths do not "
-                                      "tell their number: add -n RANKS"
+                                      "show how many ranks there were: add -n RANKS"
                                     : "the log does not say how many ranks there were: add -n "
                                       "RANKS"};
 }

@@ -3,10 +3,11 @@
 // flows on that link, and so on (Bertsekas and Gallager, Data Networks, 1992, section 6.5.2).
 //
 // When flows come and go, rates are computed again in one pass from the lowest rate up, which
-// examines only links where something has changed. A flow keeps its rate, and its bottleneck (the
-// link that limits it) need not be examined, until one of two things happens below that rate:
-// another of its links becomes full, or the flows of its bottleneck change. Everything below the
-// current level of the pass is final, because flows with higher rates do not matter there.
+// examines only links where something has changed. The link that limits a flow is its bottleneck. A
+// flow keeps its rate, and its bottleneck need not be examined, until one of two things happens at
+// a lower rate: another of the flow's links becomes full, or the flows of its bottleneck change.
+// Everything below the current level of the pass is final, because flows with higher rates do not
+// matter there.
 //
 // A link that could carry all of its flows at once, each with the rate of its narrowest link,
 // limits none of them. A flow that uses only such links has the rate of its narrowest link, and no

@@ -1,7 +1,7 @@
 // Detects whether messages, each at the rate that it has alone, ever meet on a link that lacks the
-// bandwidth for all of them. Messages arrive in schedule order, which is not time order: a link
-// keeps the latest few, and a message that begins before forgotten ones have ended counts as
-// meeting them.
+// bandwidth for all of them. Messages arrive in schedule order, which is not time order. A link
+// keeps only the latest few messages. A message that begins before a forgotten message has ended
+// counts as meeting it.
 #pragma once
 
 #include <algorithm>

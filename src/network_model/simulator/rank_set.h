@@ -1,5 +1,5 @@
-// A set of ranks for many small groups of a large world: clearing it costs the size of the group,
-// not that of the world.
+// A set of ranks for many small groups of a large world. The time to clear the set depends on the
+// size of the group, not on the size of the world.
 #pragma once
 
 #include <cstddef>

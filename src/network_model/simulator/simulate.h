@@ -1,20 +1,20 @@
 // The simulator: predicts how long a workload takes on a topology, and where the time goes.
 //
 // Every rank has `ports` sending and as many receiving ports for each stream. A message (all moves
-// from one rank to another in one step) starts when its data is ready and its sender and its
-// receiver each have a free port; ports take messages in the order of the schedule (cost/cost.h).
-// It takes its overhead and the latencies of its links. Then its bytes flow at a rate that all
-// flows in transit share fairly (max-min: a flow could only have more at the cost of a flow that
-// has no more). Reducing the received bytes occupies the receiving port for gamma per byte.
+// from one rank to another in one step) starts when its data is ready and when its sender and its
+// receiver each have a free port; ports take messages in the order of the schedule (cost/cost.h). A
+// message takes its overhead and the latencies of its links. Then its bytes flow at a rate that all
+// flows in transit share fairly (max-min: a flow could be faster only if a flow that is not faster
+// became slower). Reducing the received bytes occupies the receiving port for gamma per byte.
 //
 // With one port, and with links that carry one message at a time, this is the one-port model of
 // cost/cost.h.
 //
 // Two engines give the same times where both apply. If no link can ever delay messages that meet on
-// it, rates never change, and the times follow message by message. In this case repeated steps are
-// not all simulated: once a step delays every rank equally against the previous step, all later
-// steps do the same (the times are a max-plus linear map of the times one step before, which
-// commutes with adding a constant). Otherwise events are played in time order.
+// it, rates never change, and the times follow message by message. In this case not all repeated
+// steps are simulated: once a step delays every rank equally against the previous step, all later
+// steps do the same. (The times of a step are a max-plus linear map of the times one step before,
+// and such a map commutes with adding a constant.) Otherwise events are played in time order.
 #pragma once
 
 #include "cost/cost.h"

@@ -16,9 +16,9 @@
 namespace unisono::network_model {
 
 // An operation, if it has a schedule in one of its two forms; otherwise a compute step. A rank runs
-// the items of one stream in sequence, in the order of the workload; its streams run concurrently
-// and share its links. It starts an item only after all ranks have ended the items named in
-// `after`.
+// the items of one stream in sequence, in the order of the workload. The streams of a rank run
+// concurrently and share its links. A rank starts an item only after all ranks have ended the items
+// named in `after`.
 struct WorkItem {
   std::string name = {};
   std::vector<int> ranks = {};  // members of the group in order; empty: all ranks
@@ -85,7 +85,7 @@ struct WorkloadSources {
 //              {"collective": "all_to_all_v", "algorithm": "pairwise", "group": [0, 1],
 //               "counts": [[0, 5], [3, 1]], "element_bytes": 4096}]}
 //
-// Limits: 2^20 ranks, a million items, repeats counted.
+// Limits: 2^20 ranks, and a million items, counting repeats.
 inline constexpr std::string_view kWorkloadFormat = "unisono.workload/1";
 
 Parsed<Workload> parse_workload_json(std::string_view text, bool written_out = false,

@@ -1,5 +1,5 @@
 // The groups of ranks that a workload names: single groups, or families of groups that do the same
-// at once.
+// work at the same time.
 #pragma once
 
 #include <map>

@@ -1,4 +1,5 @@
-// Host addresses: as text, those of this host, and this host's address towards another host.
+// Host addresses: their text, the addresses of this host, and this host's address towards another
+// host.
 #pragma once
 
 #include <netinet/in.h>

@@ -12,9 +12,9 @@ namespace unisono::tcp {
 class Certificates {
  public:
   // `identity` is a PEM file with this host's certificate, its signers' certificates, and its
-  // private key. `trusted` is a folder of PEM files with certificates of hosts or of signers; the
-  // other side's certificate must be in the folder or be signed by one in the folder. The
-  // constructor reads both once. Throws config.
+  // private key. `trusted` is a folder of PEM files with certificates of hosts or of signers. The
+  // other side's certificate must be in this folder, or be signed by a certificate in this folder.
+  // The constructor reads both paths once. Throws config.
   Certificates(const std::string& identity, const std::string& trusted);
   Certificates(const Certificates&) = delete;
   Certificates& operator=(const Certificates&) = delete;

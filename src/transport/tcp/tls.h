@@ -3,9 +3,9 @@
 //
 // Without certificates, both sides derive a key from the job's token and from that handshake, and
 // use it as an external PSK (RFC 8446, section 2.2) with a fresh Diffie-Hellman exchange. The key
-// binds the session to the handshake, so nobody between the two sides can take part in only one of
-// them. If both sides show certificates as well, the certificates authenticate the session, and
-// each side proves within it that it has the key.
+// binds the session to the handshake, so nobody between the two sides can take part in only the
+// handshake or only the session. If both sides show certificates as well, the certificates
+// authenticate the session, and each side proves within the session that it has the key.
 //
 // OpenSSL's libssl is loaded when the first session is made; programs that do not encrypt do not
 // need it.
@@ -49,9 +49,9 @@ class Tls {
   std::string problem() const;
 
   // These behave like the system calls on a non-blocking socket. They return the number of bytes, 0
-  // at the end, or -1 with errno; errno is EPROTO if the other side broke the protocol or data was
-  // forged. send() encrypts the data that it accepts; the result may wait here for the kernel (see
-  // push()).
+  // at the end, or -1 with errno. errno is EPROTO if the other side broke the protocol or data was
+  // forged. send() encrypts the data that it accepts; the encrypted data may wait here for the
+  // kernel (see push()).
   ssize_t send(std::span<const iovec> parts) noexcept;
   ssize_t receive(std::span<const iovec> parts) noexcept;
   // Hands pending data to the kernel. Returns false if the kernel does not take all of it now.

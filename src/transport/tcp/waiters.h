@@ -1,6 +1,6 @@
-// The threads that wait for the connections of a process. For each thread, the number of arrivals
-// that it knew when its previous wait returned: if there are more arrivals now, another thread may
-// have read data for it.
+// The threads that wait for the connections of a process. Each thread has the number of arrivals at
+// the time when its previous wait returned. If there are more arrivals now, another thread may have
+// read data for this thread.
 #pragma once
 
 #include <array>

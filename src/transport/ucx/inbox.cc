@@ -12,7 +12,8 @@
 namespace unisono::ucx {
 namespace {
 
-// Number of long messages that are received before a reader asks, if it reads messages from slots.
+// If a reader reads messages from slots, this many long messages are received before it asks for
+// them.
 constexpr std::uint32_t kAhead = 3;
 
 }  // namespace

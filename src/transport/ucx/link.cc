@@ -3,8 +3,8 @@
 namespace unisono::ucx {
 namespace {
 
-// If one of the two connections detects a death, the other has this time to detect it too;
-// afterwards it counts as a loss.
+// If one of the two connections detects a death, the other one has this time to detect it too.
+// Afterwards the peer counts as lost.
 constexpr std::int64_t kOddUs = 1'000'000;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The lanes of one link over UCX: those in use, and closed ones that UCX still uses.
+// The lanes of one link over UCX: lanes in use, and closed lanes that UCX still uses.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,12 @@
 // The limit of this machine, measured in the same run, which shows whether a time is good.
 //
-// limit(row) = the larger of (a) one cache line's way between two cores and (b) the time in which
-// the ranks copy as many bytes, all at once, as the collective must move through memory. A copy
-// reads a byte and writes one: a rank that must read R bytes and write W moves as much as a copy of
-// (R + W) / 2. What all ranks read, such as the vector of a broadcast, comes from memory once.
+// limit(row) is the larger of two times:
+//   (a) the time in which one cache line gets from one core to another;
+//   (b) the time in which the ranks, all at once, copy as many bytes as the collective must move
+//       through memory.
+// A copy reads a byte and writes one: a rank that must read R bytes and write W bytes moves as much
+// as a copy of (R + W) / 2 bytes. Data that all ranks read, such as the vector of a broadcast,
+// comes from memory once.
 #pragma once
 
 #include <cstdint>

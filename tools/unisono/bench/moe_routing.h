@@ -24,8 +24,8 @@ std::vector<std::int32_t> draw_routing(const MoeCase& row, int rank);
 
 // Reads a file with one token per line: its experts, separated by spaces, tabs or commas. All lines
 // have the same number of entries; -1 is no expert. The tokens are divided among the ranks in
-// contiguous, equal parts; the rest is left out. Throws UsageError with the line for a file that
-// cannot be read.
+// contiguous, equal parts; the remaining tokens are left out. If the file cannot be read, throws
+// UsageError with the line.
 MoeCase read_routing(const std::string& path, std::size_t hidden, int ranks);
 // Returns a sentence about the tokens that are left out; empty: none are left out.
 std::string left_out_text(const MoeCase& row, int ranks);

@@ -1,8 +1,8 @@
 // One line that rewrites itself while a benchmark works.
 //
 // The launcher reads the output of ranks, so a rank's output is never a terminal. Rank 0 keeps the
-// standard input of the launcher: if that is a terminal, the line is written directly to it.
-// Otherwise there is no progress line.
+// standard input of the launcher. If this input is a terminal, the line is written directly to the
+// terminal. Otherwise there is no progress line.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// A run of `unisono bench`: its cases one after the other, printed on rank 0 as they come.
+// A run of `unisono bench`: runs its cases one after the other. Rank 0 prints each result at once.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // Measures the time of a collective.
 //
 // Calls are timed in batches: a barrier, then a batch of calls in a row, timed by each rank. The
-// time of a batch is that of the slowest rank, divided by its calls; `time` is the median over the
-// batches, `p99` their 99th percentile. With --fresh a batch is one call, and before it each rank
-// writes its input anew and reads its output, untimed.
+// time of a batch is the time of the slowest rank, divided by the number of calls. `time` is the
+// median over the batches, `p99` their 99th percentile. With --fresh a batch is one call; before
+// each call, each rank writes its input again and reads its output, untimed.
 #pragma once
 
 #include <cstddef>

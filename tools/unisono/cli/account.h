@@ -1,5 +1,5 @@
-// Prints what a reader made of a file (base/account.h). Every reader of files that other programs
-// wrote ends with one of these, and all look alike:
+// Prints an account of how a reader interpreted a file (base/account.h). Every reader of files that
+// other programs wrote ends with such a text:
 //
 //   nccl-tests: 10 rows read, 5 used
 //     5 left out: of sendrecv_perf, which tests no collective of unisono

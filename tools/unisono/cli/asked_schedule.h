@@ -1,5 +1,5 @@
-// Returns the schedule that a command line names: an algorithm with --ranks and --root, or a file;
-// with the counts of a call if --counts is given.
+// Returns the schedule that a command line names: an algorithm with --ranks and --root, or a file.
+// If --counts is given, the schedule has the counts of that call.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 // English texts of the command line and their Chinese translations, line by line. `{}` is a
-// placeholder for one word, `{*}` for several; both texts have them in the same order. The first
-// row that matches is used. Commands are not translated.
+// placeholder for one word, `{*}` for several words; both texts have the placeholders in the same
+// order. The first row that matches is used. Commands are not translated.
 #pragma once
 
 #include <span>

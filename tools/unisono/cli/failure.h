@@ -1,4 +1,4 @@
-// Exit codes, and the one form in which the program says that something failed:
+// Exit codes, and the form in which the program reports every failure:
 //
 //   error[usage]: unknown option --tiemout
 //     did you mean --timeout?

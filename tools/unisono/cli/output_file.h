@@ -1,8 +1,8 @@
 // Writes files to paths that the user gave, without damage to anything else.
 //
 // A regular file is written under a temporary name in the same folder, and renamed when it is
-// complete. The old file is kept until then, and also if the disk is full. The new file gets the
-// mode and owner of the old one, and links are followed. Anything else (a device, a pipe, a file
+// complete. Until then, and if the disk is full, the old file stays as it is. The new file gets the
+// mode and owner of the old file, and links are followed. Anything else (a device, a pipe, a file
 // with several names) is written in place.
 #pragma once
 

@@ -9,7 +9,7 @@
 namespace unisono::executors {
 namespace {
 
-// "input chunk 3 of GPU 1"; without the GPU if it is the step's own.
+// "input chunk 3 of GPU 1"; leaves the GPU out if it is the step's own GPU.
 std::string told(const StepId& at, int gpu, const BufferPlace& place) {
   return fmt::format("{} chunk {}{}", to_string(place.buffer), place.offset,
                      gpu == at.gpu ? "" : fmt::format(" of GPU {}", gpu));

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -294,8 +295,8 @@ class CallReader {
     const double took_ms = entry.number(kDuration, -1);
     if (is_kernel && was_seen && took_ms < 0) {
       rank_.account.assume(
-          "calls took from when PyTorch's watchdog saw them begin to when it saw "
-          "them end: TORCH_NCCL_ENABLE_TIMING=1 records how long they took");
+          "the times of calls are from PyTorch's watchdog: "
+          "TORCH_NCCL_ENABLE_TIMING=1 records how long they took");
     }
     // The recorder sees a kernel when it starts. It sees a call of a CPU backend only when it has
     // ended.
@@ -356,6 +357,11 @@ class DumpReader final : public ValueSink {
       field_ = field_of(key);
     } else if (depth_ != kOfEntry) {
       key_ = key;
+      if (depth_ == kOfDocument && !keys_.insert(key_).second) {
+        refuse_import(path_,
+                      "key " + in_quotes(key_) +
+                          " comes twice, and it is not clear which of the two values counts");
+      }
     }
     return true;
   }
@@ -430,7 +436,6 @@ class DumpReader final : public ValueSink {
     if (depth_ == kOfDocument) {
       is_trace_ = key_ == "traceEvents";
       has_entries_ = true;
-      calls_ = CallReader(path_);  // the last member of that name counts
     } else if (depth_ == kEntry) {
       entry_.clear();
     } else if (depth_ == kFrame) {
@@ -521,9 +526,10 @@ class DumpReader final : public ValueSink {
   bool is_trace_ = false;
   bool has_entries_ = false;
   int depth_ = kDocument;
-  int skipped_ = 0;       // containers that are open in a value that does not count
-  int built_ = 0;         // containers that are open in a value that is built
-  std::string key_ = {};  // of the next value
+  int skipped_ = 0;                  // containers that are open in a value that does not count
+  int built_ = 0;                    // containers that are open in a value that is built
+  std::string key_ = {};             // of the next value
+  std::set<std::string> keys_ = {};  // of the document
   Field field_ = kFields;
   Entry entry_ = {};
   std::vector<std::size_t> open_ = {};  // lists of the entry

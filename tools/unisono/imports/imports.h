@@ -1,7 +1,9 @@
 // Recordings of other programs: the collectives that their ranks called, with times.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -82,7 +84,11 @@ std::vector<ImportedRank> read_nccl_ras(const ImportFile& file);
 // Gives different names to groups that have the same name but different members, and a group to the
 // calls of each backend that does not name groups.
 void settle_groups(std::vector<ImportedRank>& ranks);
-// Reads files of any of these kinds, recognised by their content; all must be of one kind.
+// Reads `count` files of any of these kinds, recognised by their content; all must be of one kind.
+// Calls file_at() from several threads, once for each file. Throws UsageError, and what file_at()
+// throws.
+using FileAt = std::function<ImportFile(std::size_t)>;
+std::vector<ImportedRank> read_imports(std::size_t count, const FileAt& file_at);
 std::vector<ImportedRank> read_imports(const std::vector<ImportFile>& files);
 
 // Returns unisono's name of a collective ("_allgather_base" -> "all_gather"); empty: there is none.

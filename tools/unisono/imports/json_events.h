@@ -1,5 +1,5 @@
-// Reads JSON several times faster than nlohmann::json does, as events: dumps of 1,024 ranks have a
-// gigabyte, most of which does not count.
+// Reads JSON as events, several times faster than nlohmann::json does: dumps of 1,024 ranks have a
+// gigabyte.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,9 @@
 
 namespace unisono::cli {
 
-// Sends the value of a JSON text to a sink. Returns false if the text is not JSON, is nested too
-// deep, has a number beyond a double that counts, or if the sink ends the reading. Accepts no text
-// that nlohmann::json refuses, except for numbers beyond a double that do not count.
+// Sends the value of a JSON text to a sink. Returns false if the text is not JSON, is nested deeper
+// than kDocumentLimits allows, has a number beyond a double or an integer of more than 64 bits, or
+// if the sink ends the reading. Accepts no text that nlohmann::json refuses.
 bool read_json(std::string_view text, ValueSink& sink);
 
 }  // namespace unisono::cli

@@ -1,9 +1,9 @@
 // Traces of PyTorch's profiler (Kineto): events with a category, a time and arguments.
 //
-// On a device, the kernel takes the collective's time. Newer versions of PyTorch write the name of
-// the collective into the kernel's arguments. For older versions the name comes from the CPU's
-// annotation ("nccl:all_reduce"), whose duration is only that of the launch. A CPU backend has no
-// kernels; its annotations last as long as the collective.
+// On a device, the duration of a kernel is the duration of the collective. Newer versions of
+// PyTorch write the name of the collective into the kernel's arguments. For older versions the name
+// comes from the CPU's annotation ("nccl:all_reduce"), whose duration is only the duration of the
+// launch. A CPU backend has no kernels; its annotations last as long as the collective.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -295,8 +295,9 @@ class Reader {
     const json& info = member(document, "distributedInfo");
     rank_.rank = rank_said(member(info, "rank"), path);
     if (!member(info, "rank").is_number()) {
-      rank_.account.assume(fmt::format(
-          "{} is of rank {}, as its name says: it has no distributedInfo", path, rank_.rank));
+      rank_.account.assume(
+          fmt::format("{} is from rank {}, according to its name: it has no distributedInfo", path,
+                      rank_.rank));
     }
     rank_.host = text(member(document, "host_name"));
     read_groups(info);
@@ -336,7 +337,7 @@ class Reader {
       add_annotation(event, event.span);
       if (!is_cpu_backend(event.backend)) {
         rank_.account.assume(
-            fmt::format("{} is a CPU backend, because no other is known by that name: its "
+            fmt::format("{} is a CPU backend, because no other backend has this name: its "
                         "annotations span its calls",
                         in_quotes(event.backend)));
       }

@@ -7,10 +7,11 @@
 //    "coll_perf": {"coll": "AllReduce", "coll_sn": 3, "coll_msg_size_bytes": 4096,
 //                  "coll_exec_time_us": 61, "coll_timing_source": "kernel_gpu", ...}}
 //
-// In v4.3 an object with "dump_stats" comes first, and those behind it have its header and
-// metadata. With NCCL_INSPECTOR_DUMP_VERBOSE=1 "event_trace_ts" has the times of a call's kernels;
-// without it the time of the dump is all that is known of its end. "coll_sn" counts the calls of
-// one collective on a communicator. Calls that have not ended are not there.
+// In v4.3 an object with "dump_stats" comes first, and its header and metadata also apply to the
+// objects after it. With NCCL_INSPECTOR_DUMP_VERBOSE=1 "event_trace_ts" has the times of a call's
+// kernels. Without this variable, only the time of the dump is known, and the call ended before it.
+// "coll_sn" counts the calls of one collective on a communicator. The file does not contain calls
+// that have not ended.
 //
 // source   ext-profiler/inspector of NCCL (inspector.cc, inspector_plugin.cc)
 #include <fmt/format.h>
@@ -271,8 +272,8 @@ class InspectorReader {
     }
     if (!is_verbose_) {
       account_.assume(
-          "calls ended when NCCL Inspector wrote them, those of one dump one after the "
-          "other: NCCL_INSPECTOR_DUMP_VERBOSE=1 records when");
+          "calls ended when NCCL Inspector wrote them, and the calls of one dump ended one after "
+          "the other: NCCL_INSPECTOR_DUMP_VERBOSE=1 records the times");
     }
     if (dropped_ > 0) {
       account_.assume(

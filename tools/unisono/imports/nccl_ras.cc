@@ -1,7 +1,7 @@
 // Reads an answer of NCCL's RAS (`ncclras`, `ncclras -v`, `ncclras -f json`; NCCL 2.26 and later,
-// JSON from 2.28.7 on). It counts, for each communicator and rank, the calls of each collective
-// that the rank has launched, and names the ranks that did not answer. The text lists only the
-// ranks that differ from most:
+// JSON from 2.28.7 on). For each communicator and rank, the answer counts the calls of each
+// collective that the rank has launched. It also names the ranks that did not answer. As text, it
+// lists only the ranks that differ from most ranks:
 //
 //   Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
 //       #  in group  per comm  per node  per comm  in group
@@ -14,8 +14,9 @@
 //     Missing communicator data from 1 rank
 //     Rank 21 -- GPU 5 managed by process 3487984 on node 10.0.0.3
 //
-// Sizes, times and the order of different collectives are not there. What is behind is made into
-// calls: of each collective the last call that all ranks launched, and those that only some have.
+// The answer does not contain sizes, times or the order of different collectives. The reader makes
+// calls from the counts: for each collective, the last call that all ranks launched, and the calls
+// that only some ranks launched.
 //
 // source   src/ras/client_support.cc of NCCL
 #include <fmt/format.h>
@@ -102,8 +103,8 @@ class RasReader {
     const auto& [size, comms] = sizes_.front();
     if (comms != 1) {
       refuse(
-          fmt::format("its largest communicators, {} of {} ranks, do not say which ranks of the "
-                      "job are whose: give the answer as JSON (ncclras -f json)",
+          fmt::format("its largest communicators, {} of {} ranks, do not show which ranks of the "
+                      "job they have: give the answer as JSON (ncclras -f json)",
                       comms, size));
     }
     add_world_of_text(size);
@@ -139,7 +140,7 @@ class RasReader {
       }
     }
     account_.assume("the last call that all ranks launched has not ended where a rank is missing");
-    account_.assume("calls that only some ranks launched come in the order of how many have them");
+    account_.assume("calls that only some ranks launched are ordered by the number of these ranks");
     std::vector<ImportedRank> all;
     for (auto& [rank, made] : ranks) {
       all.push_back(std::move(made));
@@ -211,7 +212,7 @@ class RasReader {
     }
     if (number >= communicator.size ||
         !communicator.ranks.emplace(static_cast<int>(number), std::move(made)).second) {
-      refuse(fmt::format("communicator {} of {} ranks has rank {} twice, or has none such",
+      refuse(fmt::format("communicator {} of {} ranks has rank {} twice, or cannot have it",
                          communicator.id, communicator.size, number));
     }
   }

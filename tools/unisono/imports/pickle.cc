@@ -1,7 +1,7 @@
 // A machine with a stack, a memo and the opcodes of plain data. Values are numbered and refer to
-// each other by number, so a value that a pickle uses twice is stored once. A sink receives it each
-// time: at most kMostValuesPerByte values and kMostTextPerByte bytes of text per byte of the
-// pickle, and a nesting depth of at most kDeepest.
+// each other by number, so a value that a pickle uses twice is stored once. A sink receives such a
+// value each time. Limits: at most kMostValuesPerByte values and kMostTextPerByte bytes of text per
+// byte of the pickle, and a nesting depth of at most kDeepest.
 #include "imports/pickle.h"
 
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstdint>
 #include <deque>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <utility>
@@ -36,7 +37,7 @@ struct Value {
   std::int64_t integer = 0;  // also of a boolean
   double real = 0;
   std::string_view text = {};
-  std::vector<Index> items = {};  // for a dict: keys and values alternately
+  std::pmr::vector<Index> items = {};  // for a dict: keys and values alternately
 };
 
 class Bytes {
@@ -136,7 +137,7 @@ class Sender {
   }
 
  private:
-  bool send_list(const std::vector<Index>& items, int depth) {
+  bool send_list(const std::pmr::vector<Index>& items, int depth) {
     bool goes_on = sink_.start_array();
     for (std::size_t i = 0; goes_on && i < items.size() && !sink_.skips_next(); ++i) {
       goes_on = send(items[i], depth + 1);
@@ -144,7 +145,7 @@ class Sender {
     return goes_on && sink_.end_array();
   }
 
-  bool send_dict(const std::vector<Index>& items, int depth) {
+  bool send_dict(const std::pmr::vector<Index>& items, int depth) {
     bool goes_on = sink_.start_object();
     for (std::size_t i = 0; goes_on && i < items.size(); i += 2) {
       goes_on =
@@ -246,11 +247,10 @@ class Machine {
     whole.items.insert(whole.items.end(), items.begin(), items.end());
     pop(items);
   }
-  void push_tuple(Items items) {
-    Value tuple{.kind = Value::Kind::tuple};
-    tuple.items.assign(items.begin(), items.end());
+  void push_container(Value::Kind kind, Items items) {
+    Value container{.kind = kind, .items = {items.begin(), items.end(), &memory_}};
     pop(items);
-    push(std::move(tuple));
+    push(std::move(container));
   }
   // Every program numbers the entries of its memo in order.
   void remember(std::uint64_t place) {
@@ -275,6 +275,7 @@ class Machine {
   bool step_whole(unsigned char code);
 
   Bytes bytes_;
+  std::pmr::monotonic_buffer_resource memory_;  // of the items of containers: freed all at once
   std::vector<Value> values_;
   std::vector<Index> stack_;
   std::vector<std::size_t> marks_;  // sizes of the stack at each mark
@@ -328,21 +329,21 @@ bool Machine::step_scalar(unsigned char code) {
 bool Machine::step_whole(unsigned char code) {
   switch (code) {
     case ']':  // EMPTY_LIST
-      push({.kind = Value::Kind::list});
+      push_container(Value::Kind::list, {});
       return true;
     case ')':  // EMPTY_TUPLE
-      push_tuple({});
+      push_container(Value::Kind::tuple, {});
       return true;
     case '}':  // EMPTY_DICT
-      push({.kind = Value::Kind::dict});
+      push_container(Value::Kind::dict, {});
       return true;
     case 0x85:  // TUPLE1
     case 0x86:  // TUPLE2
     case 0x87:  // TUPLE3
-      push_tuple(top(code - 0x84U));
+      push_container(Value::Kind::tuple, top(code - 0x84U));
       return true;
     case 't':  // TUPLE
-      push_tuple(top_to_mark());
+      push_container(Value::Kind::tuple, top_to_mark());
       return true;
     case 'a':  // APPEND
       add(Value::Kind::list, top(1));

@@ -1,4 +1,4 @@
-// Documents as a sequence of events, so that a reader need not hold all of a large one.
+// Documents as a sequence of events, so that a reader need not hold a large document as a whole.
 #pragma once
 
 #include <nlohmann/json.hpp>

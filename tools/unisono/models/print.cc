@@ -298,9 +298,8 @@ void print_training(const ModelQuestion& question, const planner::TrainingTask& 
   print_rows(ranking.best, question.cluster.device.memory_bytes, console);
   if (ranking.best.front().simulated_s > 0) {
     fmt::print(
-        "simulated: played on the topology, where groups share links and collectives hide "
-        "behind nothing;\nstep: a sum in which a part of context, pipeline and data is "
-        "hidden\n");
+        "simulated: played on the topology, where groups share links and no collective is hidden;\n"
+        "step: the sum of the parts, where context, pipeline and data are partly hidden\n");
   }
   print_reasons(ranking, console);
   print_refused(ranking, console);

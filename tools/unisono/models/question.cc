@@ -406,10 +406,10 @@ planner::Speculation read_speculation(const Arguments& arguments,
   const auto speculation = planner::speculation_of(numbers, shape);
   if (!speculation) {
     throw UsageError(
-        fmt::format("--speculate {} is not the drafted tokens of a step and the chance of each, "
+        fmt::format("--speculate {} must be the drafted tokens per step and the chance of each, "
                     "such as 3,0.8",
                     text),
-        "a third number is what drafting one takes, in steps of the model: 3,0.8,0.05",
+        "a third number is the time of drafting a token, in steps of the model: 3,0.8,0.05",
         std::string(kHelp));
   }
   return *speculation;
@@ -430,7 +430,7 @@ planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion
   if (const int most = std::max(1, question.shape.experts);
       !(task.imbalance >= 1 && task.imbalance <= most)) {
     throw UsageError(
-        fmt::format("--imbalance {} is not a number from 1 to {}, as many as a layer has experts",
+        fmt::format("--imbalance {} is not a number from 1 to {}, the number of experts per layer",
                     arguments.text("imbalance"), most),
         {}, std::string(kHelp));
   }

@@ -16,9 +16,9 @@ MscclProgram to_program(const Schedule& schedule);
 MscclProgram to_program(const Schedule& schedule, Aliasing aliasing);
 
 // Returns a schedule with the program's effect: the same transfers, in as few steps as their order
-// allows. A receive into scratch that is later added becomes one reducing move. Throws Error(usage)
-// if a rank keeps two values of one chunk at once, for which a schedule has no place. REQUIRES:
-// check() found nothing.
+// allows. A receive into scratch and the later addition of its data become one reducing move.
+// Throws Error(usage) if a rank keeps two values of one chunk at once, because a schedule has no
+// place for the second value. REQUIRES: check() found nothing.
 Schedule to_schedule(const MscclProgram& program);
 
 }  // namespace unisono::msccl

@@ -1,4 +1,4 @@
-// Finds pairs of steps that access one place without a defined order, one of which writes.
+// Finds pairs of steps that access one place without a defined order, if one of the two writes.
 #pragma once
 
 #include <vector>

@@ -4,9 +4,9 @@
 // MSCCL (Cowan et al., "MSCCLang: Microsoft Collective Communication Language", ASPLOS 2023) runs
 // such programs inside NCCL and RCCL. Data is named by its place in the buffers of NCCL
 // (executors/buffers.h). Thread blocks run concurrently. A block sends to one GPU and receives from
-// one GPU, over a channel. Its data arrives, in order, at the block of the other GPU that receives
-// from this GPU on the same channel. A step starts after the step of another block on which it
-// depends has ended.
+// one GPU, over a channel. The data of a block arrives, in order, at the block of the other GPU
+// that receives from this GPU on the same channel. If a step depends on a step of another block, it
+// starts after that step has ended.
 #pragma once
 
 #include <array>

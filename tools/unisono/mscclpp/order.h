@@ -1,4 +1,5 @@
-// Runs a plan without data: in which order its operations can go, and what meets what.
+// Runs a plan without data: finds a possible order of its operations, and the counters that they
+// share.
 #pragma once
 
 #include <cstddef>
@@ -54,13 +55,14 @@ class CounterTable {
 };
 
 struct PlanOrder {
-  std::vector<std::size_t> operations;  // that could run, in an order in which they can; those that
-                                        // meet at a barrier stand behind each other
-  std::vector<std::size_t> stuck;       // the next one of each block that could not
-  std::vector<int> counts;              // what each counter has at the end
+  std::vector<std::size_t> operations;  // that could run, in a possible order; operations that meet
+                                        // at a barrier are consecutive
+  std::vector<std::size_t> stuck;       // the next operation of each block that could not run
+  std::vector<int> counts;              // the value of each counter at the end
 };
 
-// It does not matter in which order blocks take their turns: who waits takes what only it can take.
+// The order in which blocks take their turns does not matter, because no other block can take the
+// signal that a block waits for.
 PlanOrder order_of(const OperationTable& table, const CounterTable& counters);
 
 }  // namespace unisono::mscclpp

@@ -8,10 +8,11 @@
 //
 // Thread blocks run concurrently. A GPU accesses the memory of other GPUs directly: a `put` is done
 // when its block continues. Channels order operations between GPUs: a `signal` increments a counter
-// at the other end, and a `wait` decrements it. Between thread blocks of one GPU, semaphores do the
-// same, and barriers join. Within a block, threads are unordered until a `nop` synchronises them:
-// reads, writes, signals and waits before it precede those after it; nothing else is ordered.
-// Counters outlive a launch, so that each must have its initial value again when the plan ends.
+// at the other end, and a `wait` decrements it. Between thread blocks of one GPU, semaphores work
+// in the same way, and at a barrier all blocks wait for each other. Within a block, threads are
+// unordered until a `nop` synchronises them: reads, writes, signals and waits before the `nop`
+// precede those after it; nothing else is ordered. Counters outlive a launch, so each counter must
+// have its initial value again when the plan ends.
 #pragma once
 
 #include <array>

@@ -6,7 +6,7 @@
 namespace unisono::mscclpp {
 namespace {
 
-// Everything granted in a step of the schedule is granted before anything of the step is awaited.
+// In each step of the schedule, all grants come before the first wait.
 std::vector<BlockTask> tasks_of_block(const msccl::ThreadBlock& block,
                                       const std::vector<PutMessage>& lane) {
   std::vector<BlockTask> tasks;
@@ -42,7 +42,7 @@ std::map<int, BlockTask*> by_step(std::vector<BlockTask>& tasks) {
 }
 
 // A semaphore for each two blocks of which one waits for the other. It counts the steps that are
-// awaited; who has waited for a later step need not wait for an earlier one.
+// awaited; a block that has waited for a later step need not wait for an earlier step.
 void connect(std::vector<std::vector<BlockTask>>& tasks, std::vector<int>& semaphores) {
   std::vector<std::map<int, BlockTask*>> task_of_step;
   for (std::vector<BlockTask>& of_block : tasks) {

@@ -1,4 +1,4 @@
-// Plans of MSCCL++ as what `verify`, `show`, `sim` and the others are asked about.
+// Reads MSCCL++ plans as operands of `verify`, `show`, `sim` and other commands.
 #pragma once
 
 #include <string>

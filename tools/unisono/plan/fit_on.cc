@@ -1,4 +1,5 @@
-// `unisono plan --fit TABLE --on TOPOLOGY`: a topology fitted to measurements, for --on of others.
+// `unisono plan --fit TABLE --on TOPOLOGY`: fits a topology to measurements, for later use with
+// --on.
 #include "network_model/fit_on.h"
 
 #include <fmt/format.h>

@@ -22,10 +22,10 @@ MoveCode code_of(const Arguments& arguments, Collective collective) {
   }
   const MoveCode code = code_for(arguments.real("max-error"));
   if (code == MoveCode::none) {
-    throw UsageError(fmt::format("--max-error {} is less than any code between hosts can keep",
+    throw UsageError(fmt::format("--max-error {} is below the error of every code between hosts",
                                  arguments.text("max-error")),
-                     fmt::format("at least {:g}, or {:g} for the shortest", kLeastMaxError,
-                                 sum_error(MoveCode::i8).normal),
+                     fmt::format("give at least {:g}, or at least {:g} for the shortest code",
+                                 kLeastMaxError, sum_error(MoveCode::i8).normal),
                      help);
   }
   return code;

@@ -36,12 +36,12 @@ network_model::Table table_of_algorithms(const std::string& path, network_model:
       }));
   if (table.rows.empty()) {
     throw UsageError(fmt::format("{} has no times of algorithms", path),
-                     "all rows are of ways of waiting or of numbers of threads",
-                     "unisono tune --table takes them, beside a table of algorithms");
+                     "all rows measure wait policies or numbers of threads",
+                     "unisono tune --table reads them, together with a table of algorithms");
   }
   table.account.used -= others;
   table.account.leave_out(others,
-                          "of ways of waiting or numbers of threads, which unisono tune takes");
+                          "of wait policies or numbers of threads, which unisono tune reads");
   accounts.push_back(table.account);
   return table;
 }
@@ -63,9 +63,9 @@ void refuse_other_files(const std::string& path, const std::string& text) {
                                       "unisono reads",
                                       path)
                         : fmt::format("{} is {}", path, foreign),
-        "it reads tables (CSV), what nccl-tests (also as JSON, -J, of one run), OSU "
-        "micro-benchmarks, ucc_perftest, the oneCCL benchmark and the Intel MPI benchmarks print "
-        "about collectives",
+        "it reads tables (CSV), and the output about collectives of nccl-tests (also as JSON, -J, "
+        "of one run), OSU micro-benchmarks, ucc_perftest, the oneCCL benchmark and the Intel MPI "
+        "benchmarks",
         "unisono help plan says which columns a table has");
   }
 }
@@ -97,9 +97,9 @@ network_model::Table load_table(const std::string& path, const network_model::Lo
     }
     if (question.collective || question.ranks > 0) {
       throw UsageError(question.collective
-                           ? "a table says itself which collectives were measured, so name none"
-                           : "a table says itself how many ranks were measured, so leave -n out",
-                       {}, "save the machine with --save, and ask it with --machine");
+                           ? "a table states which collectives were measured: do not name one"
+                           : "a table states how many ranks were measured: leave -n out",
+                       {}, "save the machine with --save, and use it with --machine");
     }
     return table_of_algorithms(path, std::move(*parsed.value), accounts);
   }
@@ -109,7 +109,7 @@ network_model::Table load_table(const std::string& path, const network_model::Lo
     const std::string message = parsed.message.substr(0, first);
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), message),
                      parsed.message.substr(std::min(first + 1, parsed.message.size())),
-                     "unisono help plan says which logs are read, and what they have to say");
+                     "unisono help plan says which logs are read, and what they must contain");
   }
   accounts.push_back(std::move(parsed.value->account));
   return std::move(parsed.value->table);

@@ -95,7 +95,8 @@ cost::Parameters parse_link(std::string_view text) {
   }
   if (!given("alpha")) {
     throw UsageError("--link: alpha is missing",
-                     "the time of a message however short; 0us for none", std::string(kExample));
+                     "it is the time that every message needs, even an empty one; it may be 0us",
+                     std::string(kExample));
   }
   return parameters;
 }

@@ -129,9 +129,10 @@ void add_lost(const trace::Timeline& timeline, const JobEnd& end, std::vector<Fi
     Finding gone{.kind = "gone", .ranks = {rank}};
     gone.text = say("rank {} is gone{}", "rank {} 已不存在{}", rank, end_of(end, rank));
     gone.next =
-        by_chaos ? say("it was meant to be: do the others do what they should when a rank is gone?",
-                       "这是有意的：其他 rank 在有 rank 消失时是否做了该做的事？")
-                 : hint;
+        by_chaos
+            ? say("--chaos ended it: do the other ranks react as they should when a rank is gone?",
+                  "这是有意的：其他 rank 在有 rank 消失时是否做了该做的事？")
+            : hint;
     add_unfinished(timeline, {rank}, -1, trace::kUnknownNs, gone);
     if (is_said) {
       gone.details.clear();

@@ -1,4 +1,4 @@
-// Merges the recordings of all ranks to one document, unisono.trace/1 (docs/formats/trace.md).
+// Merges the recordings of all ranks into one document, unisono.trace/1 (docs/formats/trace.md).
 #pragma once
 
 #include <cstddef>

@@ -143,7 +143,7 @@ class Slow {
     const Text who = say_ranks(culprits);
     finding.text =
         is_host
-            ? say("the program on {} asks for its calls late, and the others wait {} of the time",
+            ? say("the program on {} starts its calls late, and the others wait {} of the time",
                   "{} 上的程序发出调用较晚，其他 rank 有 {} 的时间在等待", who,
                   percent(share(most)))
             : say("{} {} {:.0f} % longer between calls than the others, which wait {} of the time",
@@ -196,7 +196,7 @@ class Slow {
     const auto first = std::ranges::find_if(windows, is_late);
     const auto rest = static_cast<std::size_t>(windows.end() - first);
     const auto number = static_cast<std::size_t>(std::count_if(first, windows.end(), is_late));
-    if (mean <= 0 || 2 * rest < count || 10 * number < 6 * rest) {
+    if (mean <= 0 || 2 * rest < count || 10 * number < 8 * rest) {
       return nullptr;
     }
     const auto window = static_cast<std::size_t>(first - windows.begin());
@@ -384,8 +384,8 @@ class Slow {
     Finding finding{.kind = "moving straggler"};
     finding.waited_s = waiting / 1e6;
     finding.text = say(
-        "the ranks wait {} of the time for each other, for another one each time: {} "
-        "ranks come last, the one that does most has {} of it",
+        "the ranks wait {} of the time for each other, each time for a different rank: {} "
+        "ranks come last, and one rank causes at most {} of the waiting",
         "各 rank 有 {} 的时间在互相等待，每次等的都不同：{} 个 rank 曾最后到达，最多的一个占 {}",
         percent(share(waiting)), many, percent(saved > 0 ? most / saved : 0));
     finding.next =
@@ -398,6 +398,7 @@ class Slow {
   // Finds exchanges in which some ranks receive much more than others.
   Finding experts() const {
     std::map<int, double> received;  // by rank
+    std::map<int, double> usual;     // by rank: the mean of the other members of its operations
     double us = 0;
     double ratio = 0;
     double weight = 0;
@@ -414,6 +415,7 @@ class Slow {
       const auto ranks = static_cast<double>(operation.meeting->calls.size());
       for (const JobCall* call : operation.meeting->calls) {
         received[call->rank] += call->received;
+        usual[call->rank] += (all - call->received) / (ranks - 1);
       }
       us +=
           (operation.moving_us + operation.waiting_us) * ranks / static_cast<double>(ranks_.size());
@@ -423,13 +425,11 @@ class Slow {
     if (weight <= 0 || share(us) < kWorthSaying) {
       return {};
     }
-    std::vector<double> values;
     int fullest = -1;
     for (const auto& [rank, bytes] : received) {
-      values.push_back(bytes);
       fullest = fullest < 0 || bytes > received.at(fullest) ? rank : fullest;
     }
-    const double typical = median(values);
+    const double typical = usual.at(fullest);
     const double over = typical > 0 ? received.at(fullest) / typical : 0;
     if (std::max(ratio / weight, over) < 1.5) {
       return {};
@@ -439,9 +439,9 @@ class Slow {
     if (over >= 1.2) {
       finding.ranks = {fullest};
       finding.text =
-          say("{} gets {:.1f} times as many bytes in all_to_all as most ranks, and the "
-              "others wait: these exchanges take {} of the time",
-              "{} 在 all_to_all 中收到的字节数是多数 rank 的 {:.1f} 倍，其他 rank "
+          say("{} gets {:.1f} times as many bytes in all_to_all as the others of its group, "
+              "which wait: these exchanges take {} of the time",
+              "{} 在 all_to_all 中收到的字节数是同组其他 rank 的 {:.1f} 倍，其他 rank "
               "等待：这些交换占时间的 {}",
               say_ranks(finding.ranks), over, percent(share(us)));
     } else {

@@ -1,14 +1,14 @@
 // Judges a job by the calls of its ranks: why it hangs, or what costs it most.
 //
-// First come jobs that hang. Each rank waits in the calls that its device has begun, or else in its
-// first one that has not ended; it waits for the members that are in none of these. The rank at the
-// end of such a chain, which waits for nobody, is the cause. Where all wait, the order of the
-// groups is compared with that of other ranks at the same place: one rank that deviates is the
-// cause, else it is a deadlock.
+// First come jobs that hang. A rank waits in the calls that its device has begun; if there are
+// none, it waits in its first call that has not ended. It waits for the members that are not in
+// these calls. A chain of waits ends at a rank that waits for nobody: this rank is the cause. If
+// all ranks wait, the order of the groups is compared with the order on other ranks at the same
+// place. If one rank deviates, this rank is the cause; otherwise it is a deadlock.
 //
-// Then come jobs that are slow. The time of an operation is that of the rank that began it last,
-// which waits for nobody; what the others take longer they wait. A rank's own time is what is left
-// of its recording without its calls.
+// Then come jobs that are slow. The time of an operation is its time on the rank that began it
+// last, because this rank waits for nobody. If another rank takes longer, it waits for the rest. A
+// rank's own time is the time of its recording outside its calls.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,8 @@
 
 namespace unisono::cli {
 
-// The cause first; empty: all that was begun has ended, and nothing costs as much as kWorthSaying.
+// Returns the cause first. Empty if all calls that were begun have ended, and nothing costs as much
+// as kWorthSaying. Kinds of findings:
 //
 //   hangs     gone, never called, other call, other sizes, other order, deadlock, not ended
 //   is slow   slow compute, slow host, slow link, moving straggler, small calls, unbalanced experts

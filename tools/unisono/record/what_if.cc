@@ -104,7 +104,7 @@ void WhatIf::add_operations(const std::vector<JobMeeting>& meetings, Account& ac
   }
   account.used = static_cast<std::int64_t>(calls_.size());
   account.assume("ranks compute in all the time between their calls");
-  account.assume("an operation takes as long as it did once its last rank has come");
+  account.assume("an operation takes as long as recorded, from the arrival of its last rank on");
 }
 
 void WhatIf::anchor_calls() {
@@ -217,7 +217,7 @@ void WhatIf::replace(int rank, const std::vector<int>& without, std::vector<doub
   }
   if (alone.size() == by_rank_[static_cast<std::size_t>(rank)].size()) {
     throw UsageError(
-        fmt::format("rank {} cannot be compared: it shares no operation with a rank that stays",
+        fmt::format("rank {} cannot be compared: it shares no operation with a rank that is kept",
                     rank),
         "name fewer ranks, or use --faster", "unisono help trace");
   }

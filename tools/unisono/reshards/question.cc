@@ -95,8 +95,9 @@ int read_tensors(const Arguments& arguments, const Layouts& layouts, ReshardQues
   const Dtype dtype = read_dtype(arguments);
   if (!has_model) {
     if (arguments.has("tensor")) {
-      throw UsageError("--tensor chooses a tensor of a model, and --shape is one tensor", {},
-                       std::string(kHelp));
+      throw UsageError(
+          "--tensor chooses a tensor of a model, but --shape describes a single tensor", {},
+          std::string(kHelp));
     }
     const ReshardTensor tensor{.name = "tensor",
                                .dtype = dtype,
@@ -130,8 +131,8 @@ int read_tensors(const Arguments& arguments, const Layouts& layouts, ReshardQues
 std::vector<parallel::NamedTarget> read_names(const Arguments& arguments,
                                               const std::vector<ReshardTensor>& tensors) {
   if (arguments.has("shape")) {
-    throw UsageError("--names is for the tensors of a model, and --shape is one tensor", {},
-                     std::string(kHelp));
+    throw UsageError("--names is for the tensors of a model, but --shape describes a single tensor",
+                     {}, std::string(kHelp));
   }
   const std::string path = arguments.text("names");
   std::vector<parallel::NamedTensor> sources;
@@ -155,7 +156,7 @@ std::vector<int> read_hosts(const Arguments& arguments, int ranks, ReshardQuesti
     return hosts;
   }
   if (arguments.has("ranks-per-host")) {
-    throw UsageError("--ranks-per-host does not go with --on, which says it", {},
+    throw UsageError("--ranks-per-host cannot be used with --on, which defines the hosts", {},
                      std::string(kHelp));
   }
   question.topology = load_topology(arguments.text("on"));

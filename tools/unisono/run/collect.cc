@@ -33,9 +33,9 @@ constexpr std::string_view kEnd = "unisono-recordings-end\n";
 constexpr std::string_view kFolder = "unisono-recording-folder ";
 
 // The shell prints the name of its folder and waits for a word on its input. If the word arrives,
-// it prints the files; it removes them in any case. If the launcher has died, the word does not
-// arrive, and its ranks may still create a file during one more second. The part that must outlive
-// the shell has its own session: see hosts.cc. mktemp creates a new folder that no other user can
+// the shell prints the files. In any case it removes them. If the launcher has died, the word does
+// not arrive, and ranks may still create a file for one more second. The part that must outlive the
+// shell has its own session: see hosts.cc. mktemp creates a new folder that no other user can
 // enter; -O rejects a folder that another user has put in its place.
 std::string shell_script(const std::string& folder) {
   return "{\n"

@@ -116,7 +116,7 @@ std::vector<HostRanks> read_hosts(const std::string& path) {
     }
     for (std::size_t i = 2; i < words.size(); ++i) {
       if (!words[i].starts_with("max_slots=") && !words[i].starts_with("max-slots=")) {
-        refuse(fmt::format("'{}' is behind the number of ranks of '{}'", words[i], words[0]));
+        refuse(fmt::format("'{}' must not follow the number of ranks of '{}'", words[i], words[0]));
       }
     }
     std::string count = words.size() > 1 ? words[1] : "";
@@ -158,10 +158,10 @@ bool is_variable_name(std::string_view name) {
                      [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
-// Returns the script of a rank's shell: it sets the variables and starts the program. It sends the
-// program the signals that its input names, one per line, and ends it when the input ends, which
-// happens if the launcher dies. Lines of the launcher's log go to a file without a name
-// (bootstrap/job_log.h).
+// Returns the script of a rank's shell: it sets the variables and starts the program. Each line of
+// the shell's input names a signal, and the shell sends this signal to the program. When the input
+// ends, for example because the launcher has died, the shell ends the program. Lines of the
+// launcher's log go to a file without a name (bootstrap/job_log.h).
 std::string script_of(const std::vector<std::string>& program,
                       const std::vector<std::string>& environment, const std::string& folder) {
   // One compound command, which a shell reads completely before it runs any part of it. So a later

@@ -1,6 +1,6 @@
 // The launcher's side of the job log (bootstrap/job_log.h), through which the launcher and the
-// ranks of this host inform each other. Ranks that wait learn which ranks have ended, and ranks
-// that see others end do not report this as the first cause.
+// ranks of this host inform each other. Waiting ranks learn which ranks have ended. Ranks that see
+// others end learn the first cause, so that they do not report these ends as the first cause.
 #pragma once
 
 #include <string>

@@ -330,11 +330,11 @@ void Launcher::note_end(int rank) {
   }
 }
 
-// Chooses the first rank that failed, unless it has named another rank as the cause. A process with
+// Chooses the first rank that failed, or the rank that this rank names as the cause: a process with
 // much memory, or with a core dump, ends later than the ranks that end because of its death. The
-// named rank may in turn name another one, also if the launcher ended it. Among ranks that were
-// found dead at once, a signal takes precedence over an exit code, and both over the code for
-// "could not run, a peer is gone".
+// named rank may in turn name another rank, even if the launcher ended it. If ranks were found dead
+// at the same time, a signal takes precedence over an exit code, and both take precedence over the
+// exit code for "could not run, a peer is gone".
 void Launcher::choose_first_failure() {
   const auto has_failed = [this](int rank) {
     if (rank < 0 || rank >= options_.ranks) {
@@ -383,7 +383,7 @@ void Launcher::check_clock(Time now) {
       tell_of_stop();
       tell_why(fmt::format("{}, because --timeout is {:g} s", comm::kEndedByLauncher,
                            options_.timeout_s),
-               "the launcher names the ranks that were waited for below");
+               "below, the launcher names the ranks that the others waited for");
       signal_ranks(SIGTERM, false);
       stage_ = Stage::terminating;
       stage_end_ = now + kTermination;

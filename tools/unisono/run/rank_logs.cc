@@ -81,7 +81,7 @@ bool RankLogs::tell_lost() const {
   }
   if (bytes != 0) {
     std::fflush(stdout);
-    fmt::print(stderr, "warning: {} B that {} printed are not in {}: {}\n", bytes,
+    fmt::print(stderr, "warning: {} B of the output of {} are missing in {}: {}\n", bytes,
                ranks_text({ranks.begin(), ranks.end()}), directory_, std::strerror(error));
   }
   return bytes != 0;

@@ -144,8 +144,9 @@ std::string draw_summary(const Schedule& schedule, const ShowOptions& options,
   }
   if (!console.quiet()) {
     text += console.paint(
-        Paint::dim, fmt::format("strips need more than {} columns; --step K lists the moves of one",
-                                options.width));
+        Paint::dim,
+        fmt::format("strips need more than {} columns; --step K lists the moves of one step",
+                    options.width));
     text += "\n";
   }
   return text;

@@ -301,8 +301,8 @@ std::vector<Job> find_jobs(std::string_view word) {
   std::vector<Job> jobs = matching_jobs(word);
   if (jobs.empty() && !word.empty()) {
     throw UsageError(fmt::format("no job here is named '{}' or has that process", word),
-                     fmt::format("it takes the name of a job that runs now, or the number of one "
-                                 "of its processes\n{}",
+                     fmt::format("give the name of a running job, or the number of one of its "
+                                 "processes\n{}",
                                  kSeenJobs),
                      "unisono help top");
   }

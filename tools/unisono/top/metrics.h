@@ -1,7 +1,8 @@
 // The metrics of the jobs on this host as text for Prometheus.
 //
 // A counter never falls while its world lives, even if its group is closed. A world has series for
-// at most kMostGroups groups and kMostLabels labels; all further ones share the name "other".
+// at most kMostGroups groups and kMostLabels labels; all further groups and labels share the name
+// "other".
 #pragma once
 
 #include <cstddef>

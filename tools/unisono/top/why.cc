@@ -267,7 +267,7 @@ class Hang {
         .waited_s = static_cast<double>(now_ns_ - waiting.since_ns) / 1e9,
         .text = say("{} waits for {}", "{}在等待：{}", who_text(edge.from), alone_text(edge))};
     if (waiting.what == comm::WaitTarget::What::recv) {
-      finding.next = say("one of the others must send to it, with that tag",
+      finding.next = say("another rank must send to this rank, with that tag",
                          "须有其他 rank 以该 tag 向它发送");
     } else {
       look_into(edge.from, finding);

@@ -1,5 +1,5 @@
-// `rocm-smi --showtopo`: which GPUs XGMI joins, and which NUMA node each has. Its weights and hops
-// follow from these.
+// `rocm-smi --showtopo`: the GPUs that XGMI joins, and the NUMA node of each GPU. The printed
+// weights and hops follow from these.
 //
 //   =============== Link Type between two GPUs ===============
 //          GPU0         GPU1

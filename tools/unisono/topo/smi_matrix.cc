@@ -83,7 +83,7 @@ class MatrixReader {
       return;
     }
     if (cells_.size() == names_.size() && !devices_in(words).empty()) {
-      fail("a second matrix begins: give that of one host");
+      fail("a second matrix begins: give the matrix of one host");
     }
     if (words.empty() || cells_.size() == names_.size()) {
       return;
@@ -233,8 +233,7 @@ class MatrixReader {
             ((is_near(cell) && !is_same) || (cell == "SYS" && is_same))) {
           return note + fmt::format(
                             "; {} to {} is {}, but their NUMA affinities are {} and {}: the "
-                            "sockets are as the "
-                            "cells say",
+                            "sockets follow the cells",
                             names_[i], names_[k], cell, numa_of(i), numa_of(k));
         }
       }

@@ -63,14 +63,14 @@ bool are_dumps(const std::vector<std::string>& paths) {
 }
 
 Dumps read_dumps(const std::vector<std::string>& paths) {
-  std::vector<ImportFile> files;
-  for (const std::string& path : dump_files(paths)) {
-    files.push_back({.path = path, .text = read_text_file(path, kMostOfRecording)});
-  }
+  const std::vector<std::string> files = dump_files(paths);
   if (files.empty()) {
     throw UsageError(fmt::format("{} has no files", paths.front()), {}, "unisono help trace");
   }
-  Dumps dumps{.ranks = read_imports(files)};
+  Dumps dumps{.ranks = read_imports(files.size(), [&files](std::size_t at) {
+                return ImportFile{.path = files[at],
+                                  .text = read_text_file(files[at], kMostOfRecording)};
+              })};
   std::ranges::sort(dumps.ranks, {}, &ImportedRank::rank);
   const auto same = std::ranges::adjacent_find(dumps.ranks, {}, &ImportedRank::rank);
   if (same != dumps.ranks.end()) {
@@ -82,9 +82,9 @@ Dumps read_dumps(const std::vector<std::string>& paths) {
   for (const ImportedRank& rank : dumps.ranks) {
     dumps.account.add(rank.account);
   }
-  dumps.account.leave_out(before_all, "from before the first ones that other ranks have");
+  dumps.account.leave_out(before_all, "from before the first calls that the other ranks have");
   if (std::ranges::any_of(dumps.ranks, [](const ImportedRank& rank) { return !rank.has_groups; })) {
-    dumps.account.assume("all calls are of all ranks: their groups are not told");
+    dumps.account.assume("all ranks make all calls: the files do not name the groups of calls");
   }
   return dumps;
 }

@@ -63,7 +63,7 @@ Replay replay_whole(const nlohmann::ordered_json& trace) {
   };
   if (!trace.contains("events")) {
     throw UsageError("the recording does not say what its ranks did at each step",
-                     "an imported one has its calls alone: try trace skew, trace why and view",
+                     "an imported recording has only calls: try trace skew, trace why and view",
                      "unisono help trace");
   }
   try {

@@ -82,8 +82,9 @@ JobCalls calls_of(const std::vector<std::string>& paths, Account& account) {
     return job_calls_of(ranks);
   }
   if (paths.size() > 1) {
-    throw UsageError("trace whatif takes one recording, or what other programs left of all ranks",
-                     {}, "unisono help trace");
+    throw UsageError(
+        "trace whatif takes one recording, or the files of another program from all ranks", {},
+        "unisono help trace");
   }
   account = {.source = "the recording", .unit = "call"};
   const nlohmann::ordered_json trace = read_trace(paths.front());

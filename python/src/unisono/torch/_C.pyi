@@ -1,4 +1,4 @@
-"""The extension: one class that torch.distributed uses through its base."""
+"""The extension. torch.distributed uses its class Backend through the base class."""
 
 from datetime import timedelta
 from typing import Any
@@ -28,10 +28,10 @@ class Backend(torch.distributed.Backend):
         shown_as: str = ...,
         enable_reconfigure: bool = ...,
     ) -> None:
-        """Waits for all ranks. DistBackendError names the missing ranks.
+        """Waits for all ranks. If ranks are missing, raises DistBackendError with their numbers.
 
-        `shown_as`: the backend's name in the profiler. With `enable_reconfigure` it returns at
-        once, and reconfigure() names the ranks (torch 2.14).
+        `shown_as`: the backend's name in the profiler. With `enable_reconfigure` (torch 2.14), the
+        constructor returns at once, and a later reconfigure() gives the ranks.
         """
     @property
     def options(self) -> Any: ...
@@ -42,11 +42,11 @@ class Backend(torch.distributed.Backend):
 def leave_all(finish_owed: bool) -> None:
     """Leaves all groups in order, so that peers do not treat the end of this process as a crash.
 
-    With `finish_owed` it first waits, within each group's time limit, for operations that peers need.
+    With `finish_owed`, first waits for operations that peers need, at most each group's time limit.
     """
 
 def register_symmetric_memory() -> None:
     """Makes torch.distributed._symmetric_memory work on the CPU."""
 
 def host_identity() -> str:
-    """Returns the value that must be equal for two processes to share memory."""
+    """Returns a value. Two processes can share memory if their values are equal."""

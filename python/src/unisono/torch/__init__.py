@@ -1,16 +1,17 @@
 """The torch.distributed backend "unisono".
 
-Importing this module is not necessary, because installing the package registers the backend. The import is
-cheap: the extension is loaded when the first process group is created.
+It is not necessary to import this module, because installing the package registers the backend. The
+import is cheap: the extension is loaded when the first process group is created.
 
     import torch.distributed as dist
 
     dist.init_process_group("unisono")
 
-Shapes, dtypes and errors of every call are those of torch.distributed; docs/guides/pytorch.md lists what is
-allowed beyond gloo. Errors: ValueError and TypeError for invalid arguments, before anything is sent;
-torch.distributed.DistBackendError, the same on all ranks, if a rank is lost, makes a different call, or does
-not come in time.
+Shapes and dtypes of every call are those of torch.distributed. docs/guides/pytorch.md lists
+what unisono supports and gloo does not. Errors:
+  ValueError, TypeError: invalid arguments, before anything is sent
+  torch.distributed.DistBackendError: on all ranks, if a rank is lost, makes a different call, or
+    does not make its call in time
 """
 
 import atexit
@@ -22,8 +23,8 @@ import warnings
 from multiprocessing import util
 
 __all__ = [
-    "MoEDispatcher", "Reshard", "TokenSwitchUnisono", "enable_symmetric_memory", "register", "replace_gloo", "reshard",
-    "sum_over_leaves",
+    "MoEDispatcher", "Reshard", "ReshardWork", "TokenSwitchUnisono", "enable_symmetric_memory", "register",
+    "replace_gloo", "reshard", "sum_over_leaves",
 ]  # fmt: skip
 
 _extension = None
@@ -33,7 +34,7 @@ _EXTENSIONS = os.path.join(os.path.dirname(__file__), "extensions")
 def __getattr__(name):
     if name == "MoEDispatcher":  # which imports torch
         return importlib.import_module("unisono.torch.experts").MoEDispatcher
-    if name in ("Reshard", "reshard"):
+    if name in ("Reshard", "ReshardWork", "reshard"):
         return getattr(importlib.import_module("unisono.torch.dtensors"), name)
     if name == "sum_over_leaves":
         return importlib.import_module("unisono.torch.same_bits").sum_over_leaves
@@ -83,10 +84,11 @@ def _leave_with_worker(_=None):
 
 
 def _leave():
-    """Leaves all groups properly if a process ends without destroy_process_group().
+    """Leaves all groups if a process ends without destroy_process_group().
 
-    Peers do not treat the end as a crash, and messages that they still need arrive first. A worker that ends
-    by an exception does not wait for such messages, because peers may wait for other calls of this rank.
+    Peers then do not treat the end as a crash. The process first waits until peers have received
+    the messages that they still need. If an exception ends the process, it does not wait, because
+    the peers may wait for calls that this rank will not make.
     """
     raised = sys.exc_info()[1]
     failed = hasattr(sys, "last_type") or not isinstance(raised, (type(None), SystemExit))
@@ -94,8 +96,8 @@ def _leave():
 
 
 def _limit(options, backend_options):
-    """Returns the call's limit, as for other backends, or the limit of our own Options if the call has
-    none."""
+    """Returns the timeout of the call, as for other backends. If the call has no timeout, returns
+    the timeout of our own Options."""
     from torch.distributed.distributed_c10d import _get_default_timeout
 
     asked = getattr(backend_options, "_timeout", None)
@@ -148,15 +150,15 @@ def register():
 def enable_symmetric_memory():
     """Enables torch.distributed._symmetric_memory on the CPU.
 
-    The first unisono group does this too; call it in programs whose groups use other backends.
+    The first unisono group also does this. Call this function if no group uses unisono.
     """
     extension()
 
 
 def replace_gloo():
-    """From now on, creates unisono process groups for programs that request "gloo".
+    """Makes later requests for the backend "gloo" create unisono process groups.
 
-    For programs that name the backend themselves. dist.get_backend() still returns "gloo".
+    This is for programs in which the name "gloo" is fixed. dist.get_backend() still returns "gloo".
     """
     from unisono.torch import _gloo
 

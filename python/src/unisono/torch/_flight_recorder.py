@@ -1,4 +1,4 @@
-"""Adds unisono's entries to flight recorder dumps, because PyTorch's recorder accepts only its own backends (2.13)."""
+"""Adds unisono's entries to flight recorder dumps. PyTorch 2.13 records only its own backends."""
 
 import functools
 import json
@@ -6,7 +6,7 @@ import pickle
 
 
 def extend(loaded):
-    """Lets _dump_fr_trace and _dump_fr_trace_json of torch._C._distributed_c10d dump unisono's groups.
+    """Makes PyTorch's functions _dump_fr_trace and _dump_fr_trace_json include unisono's groups.
 
     `loaded()` returns the extension, or None if no unisono group has been created yet.
     """
@@ -17,7 +17,7 @@ def extend(loaded):
     if hasattr(pickled, "__wrapped__"):
         return
 
-    # Since 2.15 each backend has its own recorder, and PyTorch fills one for backends without one.
+    # Since 2.15 each backend has its own recorder. PyTorch records for backends without a recorder.
     self_recording = getattr(distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", None)
     if self_recording is not None:
         self_recording.add("unisono")
@@ -44,12 +44,12 @@ def extend(loaded):
 
 
 def _is_ours(backend="gloo"):
-    """Adds our groups to gloo's dump, which is the default, and to their own dump."""
+    """Returns True for dumps of gloo, the default, and of unisono: they include our groups."""
     return backend in ("gloo", "unisono")
 
 
 def _joined(theirs, ours):
-    """Merges two dumps. Groups keep their names; the numbers of groups and entries must be unique."""
+    """Merges two dumps. Groups keep their names. Groups and entries get new, unique numbers."""
     first = 1 + max((int(number) for number in theirs["pg_status"]), default=-1)
     status = {str(first + int(number)): value for number, value in ours["pg_status"].items()}
     joined = {

@@ -1,4 +1,4 @@
-"""UNISONO_REPLACE_GLOO: the class that replaces torch.distributed's ProcessGroupGloo."""
+"""The class that replaces torch.distributed's ProcessGroupGloo if UNISONO_REPLACE_GLOO is set."""
 
 from datetime import timedelta
 
@@ -10,7 +10,7 @@ def _is_unisono(instance):
 
 
 class _Meta(type):
-    """Creates unisono groups when called; otherwise behaves like gloo's class."""
+    """Behaves like gloo's class, but creates unisono groups when it is called."""
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, cls.real) or _is_unisono(instance)

@@ -1,11 +1,13 @@
-"""torch.distributed.monitored_barrier for our groups: PyTorch 2.13 requires the name gloo."""
+"""torch.distributed.monitored_barrier for our groups. PyTorch 2.13 requires the name gloo."""
 
 import functools
 
 
 def extend(unisono_backend):
-    """Makes monitored_barrier work for unisono groups. `unisono_backend()` returns the class of their
-    backends."""
+    """Makes monitored_barrier work for unisono groups.
+
+    `unisono_backend()` returns the class of unisono backends.
+    """
     import torch
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d

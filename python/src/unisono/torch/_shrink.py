@@ -1,4 +1,4 @@
-"""torch.distributed.shrink_group for our groups: PyTorch 2.13 gives shrunk groups only one device."""
+"""torch.distributed.shrink_group for our groups. PyTorch 2.13 gives them only one device."""
 
 import functools
 
@@ -6,7 +6,7 @@ import functools
 def extend(extension):
     """Makes a shrunk group work on all devices on which its parent had one of our backends.
 
-    `extension()` returns the loaded extension. PyTorch handles other groups as before.
+    `extension()` returns the loaded extension. PyTorch still handles all other groups.
     """
     from torch.distributed import distributed_c10d as c10d
 

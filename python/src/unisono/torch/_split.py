@@ -1,4 +1,4 @@
-"""torch.distributed.split_group for our groups: PyTorch 2.13 and 2.14 require a device for it."""
+"""torch.distributed.split_group for our groups. PyTorch 2.13 and 2.14 require a device."""
 
 import functools
 import weakref
@@ -12,7 +12,7 @@ _splits = weakref.WeakKeyDictionary()  # by group: number of splits into these r
 def extend(extension):
     """Makes torch.distributed.split_group work for groups whose only backend is unisono.
 
-    `extension()` returns the loaded extension. PyTorch handles other groups as before.
+    `extension()` returns the loaded extension. PyTorch still handles all other groups.
     """
     import torch.distributed as dist
     from torch.distributed import device_mesh
@@ -48,7 +48,7 @@ def _is_unisono(group, extension):
 
 
 def _check(parent, split_ranks):
-    """Raises ValueError before any rank waits for ranks that will not come."""
+    """Raises ValueError for wrong split_ranks, before any rank waits for the others."""
     if not split_ranks or not all(split_ranks):
         raise ValueError("split_group: split_ranks must be a list of lists of ranks, none of them empty")
     named = [rank for part in split_ranks for rank in part]
@@ -63,8 +63,8 @@ def _split(c10d, parent, split_ranks, options, group_desc, backend):
     mine = next((sorted(part) for part in split_ranks if parent.rank() in part), None)
     if mine is None:
         return None
-    # The name is equal on all members, and different for each split, because the store keeps the
-    # keys of earlier groups.
+    # All members get the same name. Each split gets a new name, because the store keeps the keys of
+    # earlier groups.
     count = _splits.setdefault(parent, Counter())
     numbers = ",".join(map(str, mine))
     count[numbers] += 1

@@ -1,12 +1,12 @@
-"""Time limits of groups: torch.distributed sets them only for backends that it knows by name."""
+"""Time limits of groups. torch.distributed sets them only for backends whose names it knows."""
 
 import functools
 
 
 def extend(unisono_backend):
-    """Makes torch.distributed._set_pg_timeout, which other libraries call too, work for unisono groups.
+    """Makes torch.distributed._set_pg_timeout work for unisono groups; other libraries use it too.
 
-    `unisono_backend()` returns the class of their backends.
+    `unisono_backend()` returns the class of unisono backends.
     """
     from torch.distributed import distributed_c10d as c10d
 

@@ -15,7 +15,7 @@ __all__ = ["MoEDispatcher"]
 
 
 class _Dispatch(torch.autograd.Function):
-    """Dispatch, whose gradient is combine without weights."""
+    """Dispatch. Its backward pass is a combine without weights."""
 
     @staticmethod
     def forward(ctx, tokens, exchange, routing, coding):
@@ -50,22 +50,26 @@ class _Combine(torch.autograd.Function):
 
 
 class MoEDispatcher:
-    """Sends tokens to experts on other ranks and the outputs back, for autograd.
+    """Sends tokens to experts on other ranks and returns the outputs, with gradients.
 
         dispatcher = MoEDispatcher(experts=64, k=8)            # on all ranks of the group
         out = dispatcher(tokens, chosen, weights, compute)
 
-    tokens: [tokens, hidden], on the CPU. chosen: [tokens, k] of int32 or int64; -1: none. weights: [tokens,
-    k]. compute(local, rows) returns the output [n, hidden] of this rank's expert `local`, counted from 0, for
-    rows [n, hidden]. It is called for each local expert, even without rows, so that all parameters get a
-    gradient. All ranks make the same calls, and then their backward passes, in the same order. Tokens must
+    tokens: [tokens, hidden], on the CPU. chosen: [tokens, k] of int32 or int64; -1: no expert.
+    weights: [tokens, k].
+    compute(local, rows): returns the output [n, hidden] of this rank's expert `local` for rows [n,
+    hidden]. Local experts are numbered from 0. compute() is called for each local expert, even
+    without rows, so that all parameters get a gradient.
+    All ranks make the same calls, and then their backward passes, in the same order. Tokens must
     require gradients on all ranks or on none.
 
-    comm: a unisono.Communicator of the ranks of `group`; None: creates one with the group's timeout, whose
-    ranks meet over the group, on one host or several. coding: "i8" or "f8e4m3" sends 8 bits per element;
-    gradients are not coded. Errors: unisono.Error, with the same text on all ranks. TypeError and ValueError
-    (shapes, results of compute) are raised on one rank before it sends anything; the other ranks wait for its
-    call until the timeout.
+    comm: a unisono.Communicator of the ranks of `group`; None: makes a communicator with the
+    group's timeout. Its ranks exchange their addresses over the group, and may be on several hosts.
+    coding: "i8" or "f8e4m3" sends 8 bits per element. Gradients are not coded.
+
+    Errors: unisono.Error, with the same text on all ranks. Wrong shapes and wrong results of
+    compute() raise TypeError or ValueError on one rank, before this rank sends anything. The other
+    ranks then wait for its call until the timeout.
     """
 
     def __init__(self, experts, k, comm=None, group=None, coding="none", **options):
@@ -74,12 +78,12 @@ class MoEDispatcher:
         self.coding = coding
 
     def dispatch(self, tokens, chosen):
-        """Returns (rows, routing): rows[routing.rows_of_expert(i)] are for expert i of this rank."""
+        """Returns (rows, routing). Expert i of this rank has rows[routing.rows_of_expert(i)]."""
         routing = self.exchange.route(chosen.detach().contiguous())
         return _Dispatch.apply(tokens, self.exchange, routing, self.coding), routing
 
     def combine(self, rows, routing, weights):
-        """Returns [tokens, hidden]: the weighted sum of each token's rows."""
+        """Returns [tokens, hidden]: for each token, the weighted sum of its rows."""
         return _Combine.apply(rows, weights, self.exchange, routing, self.coding)
 
     def __call__(self, tokens, chosen, weights, compute):
@@ -121,7 +125,7 @@ def _check(tokens, chosen, weights, k):
 
 
 def _connect(group, job="experts"):
-    """Creates a communicator of a process group's ranks, which meet over the group."""
+    """Makes a communicator of a process group's ranks, which exchange addresses over the group."""
     size, secret = dist.get_world_size(group), [secrets.token_hex(8), secrets.token_hex(16)]
     dist.broadcast_object_list(secret, src=dist.get_global_rank(group or dist.group.WORLD, 0), group=group)
     # A user's token is valid for all jobs. TLS accepts only the user's token, because the group's
@@ -147,8 +151,7 @@ def _connect(group, job="experts"):
 
 
 def _limits(group):
-    """Returns the group's timeout for the rendezvous and each call, or the library's default if the group has
-    none."""
+    """Returns the options that apply the group's timeout, if any, to connect() and to each call."""
     group, cpu = group or dist.group.WORLD, torch.device("cpu")
     backend = group._get_backend(cpu) if cpu in group._device_types else None
     timeout = getattr(getattr(backend, "options", None), "_timeout", None)

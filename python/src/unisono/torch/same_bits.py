@@ -1,7 +1,7 @@
 """Gradients with the same bits for any number of ranks, under DistributedDataParallel and fully_shard (FSDP2).
 
-Every backward pass is a leaf of one tree (docs/guides/same-bits.md). Communication works with the
-process groups of any backend.
+The gradients of each backward pass are one leaf of a tree (docs/guides/same-bits.md). Process
+groups may have any backend.
 """
 
 import torch
@@ -12,7 +12,7 @@ from unisono._tree_sum import TreeSum
 
 
 def sum_over_leaves(model, leaves):
-    """Makes gradients the mean over all leaves, with bits that do not depend on the number of ranks.
+    """Makes gradients the mean over all leaves, with the same bits for any number of ranks.
 
         unisono.torch.sum_over_leaves(model, [3, 3, 3, 3])
         for microbatch in mine:  # 3 on each of 4 ranks
@@ -20,13 +20,17 @@ def sum_over_leaves(model, leaves):
         optimizer.step()
         optimizer.zero_grad()
 
-    model: a DistributedDataParallel, or a module given to fully_shard on a one-dimensional mesh, with all its
-    submodules. leaves: number of backward passes per step, by rank of the model's group, the same list on all
-    ranks. Gradients become the mean in the backward pass of the last leaf; until then they are zero. Each
-    rank keeps at most 2 log2(leaves) copies of its gradients. Clear the gradients between steps. Do not use
-    no_sync() or set_requires_gradient_sync(False).
+    model: a DistributedDataParallel, or a module on which fully_shard was called, with a
+    one-dimensional mesh. All submodules of this module take part.
+    leaves: for each rank of the model's group, the number of backward passes per step. All ranks
+    pass the same list.
 
-    Errors: TypeError for other models; ValueError for leaves that the model's wrapper does not support.
+    The backward pass of the last leaf sets the gradients to the mean. Until then they are zero.
+    Each rank keeps at most 2 log2(leaves) copies of its gradients. Clear the gradients between
+    steps. Do not use no_sync() or set_requires_gradient_sync(False).
+
+    Errors: TypeError for other models. ValueError for leaves that the model's wrapper does not
+    support.
     """
     leaves = list(leaves)
     if not leaves or min(leaves) < 1:
@@ -97,8 +101,8 @@ class _Leaves:
 
 
 class _Buckets:
-    """Sums per parameter, because DistributedDataParallel rearranges its buckets after the first backward
-    pass."""
+    """Keeps one sum for each parameter, because DistributedDataParallel rearranges its buckets
+    after the first backward pass."""
 
     def __init__(self, group, leaves):
         self.group, self.leaves = group, _Leaves(leaves, group.rank())
@@ -139,7 +143,7 @@ def _joined(sums):
 
 
 class _ShardedGradients:
-    """torch.distributed.fsdp's ReduceScatter, for the gradients that one FSDP2 module reduces together."""
+    """A ReduceScatter for FSDP2, for the gradients that one module reduces together."""
 
     def __init__(self, leaves):
         self._leaves, self._total = leaves, None
@@ -151,7 +155,7 @@ class _ShardedGradients:
         self._add(_Leaves(self._leaves, group.rank()), input_tensor, output_tensor, group)
 
     def on_one_rank(self, gradient):
-        """Hook that FSDP2 calls on one rank instead of a reduction."""
+        """If the mesh has only one rank, FSDP2 calls this hook instead of a reduction."""
         if len(self._leaves) == 1:
             self._add(_Leaves(self._leaves, 0), gradient, gradient, None)
 

@@ -1,4 +1,4 @@
-"""PyTorch's TokenSwitch (2.14 and newer) between processes without GPUs, over unisono's expert exchange."""
+"""PyTorch's TokenSwitch (2.14 and newer) over an ExpertExchange, for processes without GPUs."""
 
 import torch
 from torch.distributed import _token_switch
@@ -12,7 +12,7 @@ LAYOUTS = {"flat": "rank_major", "expert_major": "expert_major"}  # TokenSwitch'
 
 
 class _Handle:
-    """A routing, with the number of rows of this rank and the greatest number of any rank."""
+    """A routing, its exchange and its layout. most_rows: the largest number of rows on any rank."""
 
     def __init__(self, exchange, made, layout, most_rows):
         self.exchange, self.made, self.layout, self.most_rows = exchange, made, layout, most_rows
@@ -26,12 +26,14 @@ class TokenSwitchUnisono(_token_switch.TokenSwitch):
         rows, weights, experts = switch.dispatch(routing, tokens, topk_weights, max_recv)
         sums = switch.combine(routing, outputs)
 
-    flat: one row per token with an expert on this rank, with weights[row, k] and experts[row, k] (local
-    numbers, -1: not on this rank). expert_major: one row per token and expert, ordered by expert, with
-    weights[row]. combine() adds the rows of a token; the caller must apply the weights. Rows after the
-    received rows are zero. All calls are collective over the group, and tokens are on the CPU. If there are
-    more tokens or rows than the limits allow, raises ValueError with the number on all ranks, before anything
-    is sent.
+    flat: one row for each token that chose an expert of this rank. weights and experts are
+    [rows, k]. experts has local numbers; -1: the expert is not on this rank.
+    expert_major: one row for each token and expert, ordered by expert. weights is [rows].
+
+    combine() adds the rows of each token. The caller must apply the weights. Rows after the
+    received rows are zero. All calls are collective over the group, and tokens are on the CPU. If
+    there are more tokens or rows than the limits allow, all ranks raise ValueError with the number,
+    before anything is sent.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class TokenSwitchUnisono(_token_switch.TokenSwitch):
         self._exchanges = {}  # by (layout, k)
 
     def create_routing(self, topk_idx, per_expert_token_counts=None, *, layout="flat"):
-        """Returns the routing of topk_idx[tokens, k]; -1: no expert. Collective."""
+        """Returns the routing for topk_idx[tokens, k]; -1: no expert. Collective."""
         if layout not in LAYOUTS:
             raise ValueError(f"layout must be one of {list(LAYOUTS)}; got {layout!r}")
         tokens, k = topk_idx.shape
@@ -101,7 +103,8 @@ class TokenSwitchUnisono(_token_switch.TokenSwitch):
             out_topk_weights[:count] = factors * (local >= 0)
 
     def _put_by_expert(self, made, factors, out_topk_weights, out_topk_idx):
-        """PyTorch 2.14 has no outputs for this layout: it passes [rows, k], of which one column is used."""
+        """Writes the outputs for expert_major. PyTorch 2.14 passes outputs [rows, k], because it
+        has none for this layout; only column 0 is used."""
         count = made.rows
         if out_topk_weights is not None:
             flat = out_topk_weights.dim() == 1
@@ -138,7 +141,8 @@ class TokenSwitchUnisono(_token_switch.TokenSwitch):
             )
 
     def _fits(self, call, handle, tensor):
-        """Checks the length for the greatest number of rows of any rank, so that all ranks raise together."""
+        """Checks that the tensor has room for the largest number of rows on any rank, so that all
+        ranks raise together."""
         if len(tensor) < handle.most_rows:
             raise ValueError(
                 f"TokenSwitchUnisono: {call} with room for {len(tensor)} rows, and a rank has {handle.most_rows}; "

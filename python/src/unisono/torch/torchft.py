@@ -18,7 +18,8 @@ __all__ = ["ProcessGroupUnisono"]
 
 
 class ProcessGroupUnisono(ProcessGroupWrapper):
-    """timeout: limit of each operation, and of the wait for all ranks of a quorum."""
+    """A process group over unisono. timeout: the limit of each operation, and of the wait for the
+    ranks of a quorum."""
 
     def _create_pg(self, store, rank, world_size):
         group = dist.ProcessGroup(store, rank, world_size)

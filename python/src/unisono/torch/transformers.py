@@ -6,10 +6,11 @@
     config = DistributedConfig(tp_size=2, ep_size=2, ep_implementation="unisono")
     model = AutoModelForCausalLM.from_pretrained(name, distributed_config=config)
 
-On the CPU, transformers lets every rank compute its experts for the whole batch, and sums the outputs of the
-whole batch by all_reduce. Here a rank computes only the rows of the tokens that chose its experts. Only these
-rows are sent: to the rank that sums the token, which sends the sum to all ranks. Ranks of an expert group may
-be on several hosts; they meet over the group.
+On the CPU, transformers itself makes every rank compute its experts for the whole batch, and sums
+the outputs of the whole batch by all_reduce. With this module, a rank computes only the rows of the
+tokens that chose its experts. It sends only these rows. One rank sums the rows of each token and
+sends the sum to all ranks. The ranks of an expert group may be on several hosts. They exchange
+their addresses over the group.
 """
 
 import weakref
@@ -28,8 +29,8 @@ _made = weakref.WeakKeyDictionary()  # by process group: its communicator, and o
 
 
 def _of_group(group, key, make):
-    """Returns make(communicator), created once per group and key: layers run one after the other and share
-    it."""
+    """Returns make(communicator). The object is made once for each group and key. Layers share it,
+    because they run one after the other."""
     known = _made.setdefault(group, {})
     if "comm" not in known:
         known["comm"] = _connect(group)
@@ -39,7 +40,8 @@ def _of_group(group, key, make):
 
 
 class DispatchEP(EPImplementation):
-    """`rows_sent`: number of rows of hidden size that this rank has sent to other ranks."""
+    """Expert parallelism by dispatch and combine. `rows_sent`: the number of rows of hidden size
+    that this rank has sent to other ranks."""
 
     def __init__(self, experts, ep_mesh, tp_mesh):
         super().__init__(experts, ep_mesh, tp_mesh)
@@ -54,7 +56,8 @@ class DispatchEP(EPImplementation):
         return self._exchange(hidden_states, top_k_index, top_k_weights)
 
     def _combine_shared(self, hidden_states, top_k_index, top_k_weights):
-        """Without a dispatch, because all ranks hold all tokens; each rank sums its share of the tokens."""
+        """Computes the sums without a dispatch, because all ranks hold all tokens. Each rank sums
+        the rows of its share of the tokens."""
         tokens, hidden = hidden_states.shape
         share = -(-tokens // self.ranks)
         mine = slice(min(tokens, self.rank * share), min(tokens, (self.rank + 1) * share))
@@ -79,7 +82,7 @@ class DispatchEP(EPImplementation):
         return out[:tokens]
 
     def _exchange(self, hidden_states, top_k_index, top_k_weights):
-        """Sends tokens to their experts. If several ranks share a batch, each handles a part of it."""
+        """Sends tokens to their experts. Ranks that share a batch handle one part of it each."""
         tokens, hidden = hidden_states.shape
         given = hidden_states, top_k_index, top_k_weights
         if self.tp_mesh.size() > 1:
@@ -103,7 +106,8 @@ class DispatchEP(EPImplementation):
         outputs = self._compute(rows, local[:, None], rows.new_ones((len(local), 1)))
         sums = dispatcher.combine(outputs, routing, weights.contiguous())
         source = torch.from_numpy(routing.sources.copy())[:, 0]
-        # A token is sent once to each of its ranks, which send back one row per expert.
+        # Each token is sent once to each rank that has one of its experts. Such a rank returns one
+        # row for each of these experts.
         there = torch.zeros((len(chosen), self.ranks + 1), dtype=torch.bool)
         there.scatter_(1, torch.where(chosen < 0, self.ranks, chosen // self.num_local_experts).long(), True)
         there[:, [self.rank, self.ranks]] = False

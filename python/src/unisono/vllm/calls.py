@@ -8,7 +8,7 @@ import pickle
 
 import torch
 
-# numpy has no such types: (integer type with the same bits, unisono's name for the type).
+# Types that numpy lacks: (integer type with the same number of bits, unisono's name of the type).
 _AS_INTEGERS = {
     torch.bfloat16: (torch.int16, "bfloat16"),
     torch.float8_e4m3fn: (torch.uint8, "float8_e4m3fn"),
@@ -18,7 +18,7 @@ _TENSOR_DICTS, _BATCHES = 1, 2  # tags; other messages have tag 0
 
 
 def _buffer(tensor):
-    """Returns (buffer, dtype) of a contiguous tensor. Uses numpy's view, which is four times as fast as
+    """Returns (buffer, dtype) of a contiguous tensor. A numpy view is four times as fast as
     DLPack."""
     view, name = _AS_INTEGERS.get(tensor.dtype, (None, None))
     tensor = tensor.detach()
@@ -26,7 +26,7 @@ def _buffer(tensor):
 
 
 def _bytes(tensor):
-    """Returns the bytes of a contiguous tensor of any type, for calls that only move data."""
+    """Returns the bytes of a contiguous tensor of any type, for calls that do not compute."""
     return tensor.detach().reshape(-1).view(torch.uint8).numpy()
 
 
@@ -35,7 +35,7 @@ def _row_bytes(tensor):
 
 
 class GroupCalls:
-    """Mixed into a class that has comm, rank_in_group, world_size and label(purpose)."""
+    """The calls. A subclass has comm, rank_in_group, world_size and label(purpose)."""
 
     def all_reduce(self, input_):
         """Sums in place, and returns input_."""
@@ -58,9 +58,10 @@ class GroupCalls:
         return parts.movedim(0, dim).reshape(shape)
 
     def all_gatherv(self, input_, dim=0, sizes=None):
-        """Returns the rows of all ranks. sizes: number of rows of each rank, or None if all are equal.
+        """Returns the rows of all ranks. sizes: the number of rows on each rank, or None if they
+        are equal.
 
-        input_ may be a list of tensors with the same sizes; then the result is a list.
+        input_ may be a list of tensors with the same sizes. The result is then a list.
         """
         if dim != 0:
             raise ValueError(f"all_gatherv: dim is {dim}; only rows (dim 0) can be gathered")
@@ -74,7 +75,7 @@ class GroupCalls:
         return out
 
     def reduce_scatter(self, input_, dim=-1):
-        """Returns this rank's part, along dim, of the sum of the inputs."""
+        """Sums the inputs, splits the sum along dim, and returns this rank's part."""
         dim = self._dimension(input_, dim)
         if input_.shape[dim] % self.world_size != 0:
             raise ValueError(
@@ -83,7 +84,7 @@ class GroupCalls:
         return self.reduce_scatterv(input_, dim)
 
     def reduce_scatterv(self, input_, dim=-1, sizes=None):
-        """Like reduce_scatter(), with sizes[r] rows for rank r; None: equal sizes."""
+        """Like reduce_scatter(), but rank r gets sizes[r] rows. None: equal numbers of rows."""
         dim = self._dimension(input_, dim)
         rows = input_.movedim(dim, 0)
         sizes = self._shares("reduce_scatterv", len(rows), sizes)
@@ -91,7 +92,7 @@ class GroupCalls:
         return self._reduce_rows(rows, out, sizes).movedim(0, dim).contiguous()
 
     def reduce_scatterv_into_output(self, input_, output, dim=-1, sizes=None):
-        """Like reduce_scatterv(), but writes to output and returns it."""
+        """Like reduce_scatterv(), but writes the result to output and returns output."""
         dim = self._dimension(input_, dim)
         rows = input_.movedim(dim, 0)
         sizes = self._shares("reduce_scatterv", len(rows), sizes)
@@ -113,26 +114,26 @@ class GroupCalls:
         return torch.cat(list(parts), dim=dim)
 
     def broadcast(self, tensor, src=0):
-        """Copies the tensor of rank src to the tensor of all ranks, and returns it."""
+        """Copies the tensor of rank src to the tensors of all ranks, and returns `tensor`."""
         self.label("broadcast")
         whole = tensor.contiguous()
         self.comm.broadcast(_bytes(whole), root=src)
         return tensor if whole is tensor else tensor.copy_(whole)
 
     def send(self, tensor, dst=None):
-        """Sends a tensor. dst: None for the next rank."""
+        """Sends a tensor to rank dst; None: the next rank."""
         self.label("send")
         self.comm.send(_bytes(tensor.contiguous()), self._peer(dst, 1))
 
     def recv(self, size, dtype, src=None):
-        """Receives a tensor. src: None for the previous rank."""
+        """Receives a tensor from rank src; None: the previous rank."""
         self.label("recv")
         tensor = torch.empty(size, dtype=dtype)
         self.comm.recv(_bytes(tensor), self._peer(src, -1))
         return tensor
 
     def send_tensor_dict(self, tensor_dict, dst):
-        """Sends a dict of tensors and other values, which are pickled."""
+        """Sends a dict of tensors and other values. The other values are pickled."""
         self.label("send_tensor_dict")
         tensors, others = [], []
         for key, value in tensor_dict.items():
@@ -167,7 +168,7 @@ class GroupCalls:
         return result
 
     def batch_isend_irecv(self, p2p_ops):
-        """Starts all sends and receives of torch.distributed.P2POp together, and waits for them."""
+        """Starts the sends and receives of a list of P2POp together, and waits for all of them."""
         self.label("batch_isend_irecv")
         pending, copies = [], []
         for op in p2p_ops:
@@ -213,5 +214,5 @@ class GroupCalls:
 
 
 def _tensor(data, like):
-    """Returns the tensor of a buffer that _buffer() created from a copy of `like`."""
+    """Returns a tensor with the shape and type of `like`, for a buffer that _buffer() returned."""
     return torch.from_numpy(data).view(like.dtype).view(like.shape)

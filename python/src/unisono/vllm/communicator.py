@@ -1,4 +1,4 @@
-"""vLLM's communicator and all-to-all manager over unisono, classes that vLLM instantiates by name."""
+"""vLLM's communicator and all-to-all manager over unisono. vLLM creates these classes by name."""
 
 import functools
 import inspect
@@ -22,8 +22,8 @@ _worlds = weakref.WeakKeyDictionary()  # by process group; worlds end with the p
 
 
 def _world():
-    """Returns the communicator of all engine processes. Collective: vLLM creates groups on all ranks
-    together."""
+    """Returns the communicator of all engine processes. The first call is collective; vLLM creates
+    groups on all ranks together."""
     from unisono.torch.experts import _connect
 
     group = dist.group.WORLD
@@ -34,7 +34,7 @@ def _world():
 
 
 class UnisonoCommunicator(GroupCalls, DeviceCommunicatorBase):
-    """The calls of a group. vLLM itself runs calls that are not defined here, over torch.distributed."""
+    """The calls of a group. vLLM itself runs all other calls, over torch.distributed."""
 
     supports_tensor_dict = True  # send_tensor_dict() and recv_tensor_dict() are used between pipeline stages
 
@@ -105,10 +105,11 @@ class UnisonoCommunicator(GroupCalls, DeviceCommunicatorBase):
 
 
 class UnisonoAll2AllManager(AgRsAll2AllManager):
-    """Sends tokens to the ranks of their experts, and one sum per rank back.
+    """Sends tokens to the ranks of their experts. Each of these ranks returns one sum per token.
 
-    Without expert parallelism, and for kernels that choose the experts themselves, every rank needs every
-    token. In these cases, rows are gathered and summed over unisono as in vLLM's own manager.
+    Without expert parallelism, and for kernels that choose the experts themselves, every rank needs
+    every token. In these cases the rows are gathered and summed as in vLLM's own manager, but over
+    unisono.
     """
 
     def __init__(self, communicator):
@@ -152,15 +153,18 @@ class UnisonoAll2AllManager(AgRsAll2AllManager):
 
 
 def falls_back(cls):
-    """Returns methods that a newer vLLM has added to its base class and that `cls` inherits unchanged."""
+    """Returns the methods that `cls` inherits unchanged from vLLM's base class, except KEPT.
+
+    A newer vLLM may have added such methods.
+    """
     return sorted(
         name for name, function in inspect.getmembers(DeviceCommunicatorBase, inspect.isfunction)
         if getattr(cls, name) is function and name not in KEPT
     )  # fmt: skip
 
 
-# vLLM's implementations are right: there is no memory to release, and none to register with a
-# device.
+# Methods for which vLLM's implementation is right: there is no memory to release or to register
+# with a device.
 KEPT = {
     "__init__", "checkpoint_prepare", "checkpoint_restore", "get_symmetric_memory_buffer", "resume", "suspend",
 }  # fmt: skip

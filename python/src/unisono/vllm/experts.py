@@ -1,7 +1,7 @@
 """vLLM's dispatch and combine of tokens over unisono's expert exchange. Does not need vLLM.
 
-A token is sent once to each rank that has one of its experts, and each such rank returns one sum. vLLM's own
-method, all_gather and reduce_scatter, sends every token to every rank.
+A token is sent once to each rank that has one of its experts, and each of these ranks returns one
+sum. vLLM's own method uses all_gather and reduce_scatter, which send every token to every rank.
 """
 
 import torch
@@ -10,10 +10,10 @@ from unisono.expert import ExpertExchange
 
 
 class ExpertCalls:
-    """dispatch() and combine() on one group; calls alternate.
+    """dispatch() and combine() on one group. The caller alternates the two calls.
 
-    comm: the group's communicator, whose ranks hold different tokens. `rows_sent`: if set to 0, counts the
-    rows of hidden size that this rank sends to other ranks.
+    comm: the group's communicator, whose ranks hold different tokens. `rows_sent`: if the caller
+    sets it to 0, it counts the rows of hidden size that this rank sends to other ranks.
     """
 
     def __init__(self, comm):
@@ -26,10 +26,10 @@ class ExpertCalls:
     def dispatch(self, hidden_states, topk_weights, topk_ids, extra_tensors=(), *, experts_here):
         """Returns (rows, weights, ids, extras) of the tokens that chose experts on this rank. Collective.
 
-        Shapes: hidden_states[tokens, hidden], topk_weights and topk_ids[tokens, k], extra_tensors[tokens,
-        ...]. Results have one row per received token, possibly none. ids are global, or -1 for experts of
-        other ranks. experts_here: a tensor that maps global to local numbers, or to -1 for experts of other
-        ranks.
+        Shapes: hidden_states[tokens, hidden]; topk_weights and topk_ids[tokens, k]; each extra
+        tensor [tokens, ...]. Results have one row per received token, and may have no rows. ids are
+        global expert numbers; -1: an expert of another rank. experts_here: a tensor that maps
+        global expert numbers to local numbers; -1: an expert of another rank.
         """
         places = self._experts_of_rank(experts_here)
         exchange = self._exchange(places, topk_ids.shape[1])
@@ -45,7 +45,7 @@ class ExpertCalls:
         return rows, weights.to(topk_weights.dtype), ids, extras
 
     def combine(self, rows, out=None):
-        """Returns the sums over the ranks of each token's rows, added in f32 and rounded once. Collective."""
+        """Returns the sum over the ranks of each token's rows, in f32, rounded once. Collective."""
         if self._current is None:
             raise RuntimeError("combine() without a dispatch() before it")
         (exchange, routing), self._current = self._current, None
@@ -87,10 +87,11 @@ class ExpertCalls:
 
 
 def with_expert_map(compute, output, hidden_states, topk_weights, topk_ids, expert_map, scale=None):
-    """Runs a kernel that knows only this rank's experts, on the choices of these experts.
+    """Runs a kernel that has only this rank's experts, on the choices that name these experts.
 
-    compute(output, rows, weights, ids, scale): the kernel, for one choice per row, with local ids. Writes the
-    sum over the choices, added in f32, to output[tokens, hidden], and zeros for tokens without a choice.
+    compute(output, rows, weights, ids, scale): the kernel. It gets one choice per row, with local
+    ids. For each token, this function writes the sum over the token's choices, in f32, to
+    output[tokens, hidden], or zeros if the token has no choice here.
     """
     local = torch.where(topk_ids < 0, -1, expert_map[topk_ids.long().clamp(min=0)])
     token, place = (local >= 0).nonzero(as_tuple=True)

@@ -1,4 +1,4 @@
-"""Tracks the model's current layer, which vLLM's calls do not pass but labels and experts need."""
+"""Tracks the model's current layer. Labels and experts need it, but vLLM's calls do not pass it."""
 
 import contextlib
 import weakref
@@ -10,7 +10,8 @@ _expert_map = None
 
 
 def group_number(name):
-    """Returns a number for the group, equal on all its ranks because they create groups in the same order."""
+    """Returns a number for the group. All ranks create groups in the same order, so the number is
+    the same on all ranks of the group."""
     return _numbers.setdefault(name, len(_numbers))
 
 
@@ -33,7 +34,7 @@ def layer_name():
 
 @contextlib.contextmanager
 def layer(name):
-    """Marks calls inside as belonging to this layer."""
+    """Marks the calls inside as calls of this layer."""
     global _layer
     before, _layer = _layer, name.removeprefix("model.")
     try:
@@ -44,7 +45,7 @@ def layer(name):
 
 @contextlib.contextmanager
 def experts(expert_map):
-    """Sets the map from global to local expert numbers for the dispatch inside; None: no parallel experts."""
+    """Sets the map from global to local expert numbers, or None, for the dispatch inside."""
     global _expert_map
     before, _expert_map = _expert_map, expert_map
     try:

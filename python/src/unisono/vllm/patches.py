@@ -1,4 +1,4 @@
-"""All changes that the plug-in makes to vLLM, only in this process."""
+"""All changes that the plug-in makes to vLLM. They affect only this process."""
 
 import dis
 import functools
@@ -17,7 +17,7 @@ logger = init_logger(LOGGER)
 
 
 def apply(platform):
-    """Makes unisono the communicator of this platform. May be called again."""
+    """Makes unisono the communicator of this platform, with all changes. May be called again."""
     platform.get_device_communicator_cls = classmethod(
         lambda cls: "unisono.vllm.communicator.UnisonoCommunicator"
     )
@@ -37,7 +37,7 @@ def _made(change):
 
 
 def _once(owner, name, wrap):
-    """Replaces a function of a class by wrap(function), unless that has been done."""
+    """Replaces a function of a class by wrap(function), unless it has already been replaced."""
     original = owner.__dict__[name] if name in owner.__dict__ else getattr(owner, name)
     if not hasattr(original, "_unisono"):
         changed = functools.wraps(original)(wrap(original))
@@ -72,7 +72,7 @@ def _name_layers():
 
 
 def _tell_experts():
-    """Passes the placement of experts to the manager, because vLLM's dispatch call does not."""
+    """Passes the placement of experts to the manager. vLLM's dispatch call does not pass it."""
     from vllm.model_executor.layers.fused_moe.prepare_finalize import naive_dp_ep
 
     def wrap(original):
@@ -88,7 +88,11 @@ def _tell_experts():
 
 
 def _respect_expert_maps():
-    """Gives CPU kernels local expert numbers, because they index this rank's weights by global numbers."""
+    """Passes local expert numbers to CPU kernels.
+
+    The kernels use the numbers that they get as indices of this rank's weights, but vLLM passes
+    global numbers.
+    """
     from vllm.model_executor.layers.fused_moe.experts import cpu_moe
 
     def wrap(original):
@@ -123,15 +127,15 @@ def _respect_expert_maps():
 
 
 def _ignores(function, parameter):
-    """Returns True if a function has a parameter of this name and never reads it."""
+    """Returns True if the function has a parameter of this name and never reads this parameter."""
     return parameter in inspect.signature(function).parameters and not any(
         one.argval == parameter for one in dis.get_instructions(function) if one.opname.startswith("LOAD_")
     )
 
 
 def _hide_experts():
-    """Makes compiled graphs call these layers as a whole, because the number of received rows varies at run
-    time."""
+    """Makes compiled graphs call a layer of experts as a whole, because the number of received rows
+    varies at run time."""
     from vllm.model_executor.layers.fused_moe.runner.moe_runner import MoERunner
 
     def wrap(original):
@@ -147,10 +151,11 @@ def _hide_experts():
 
 
 def _name_lost_ranks():
-    """Makes the engine name a rank that died, at once and in its last error.
+    """Makes the engine log the name of a dead rank at once, and give the name in its last error.
 
-    Ranks that wait for the dead rank name it too, but between two steps no rank waits. vLLM's own last error
-    is "Executor failed.", "cancelled" or a rank's error, depending on the order of its threads.
+    Ranks that wait for the dead rank also name it, but between two steps no rank waits. Without
+    this change the engine's last error is "Executor failed.", "cancelled" or a rank's error,
+    depending on the order of vLLM's threads.
     """
     from vllm.v1.engine import core
     from vllm.v1.executor.multiproc_executor import MultiprocExecutor
@@ -182,8 +187,8 @@ def _name_lost_ranks():
 
 
 def lost_rank(workers):
-    """Returns a text about the worker process that died, or None if all run, ended normally or were asked to
-    end."""
+    """Returns a text about the worker process that died. Returns None if all workers still run,
+    ended normally or received SIGTERM."""
     for worker in workers:
         code = worker.proc.exitcode
         if code not in (None, 0, -signal.SIGTERM):
@@ -193,8 +198,8 @@ def lost_rank(workers):
     return None
 
 
-# A queue takes at most 1/QUEUE_SHARE of the free memory in /dev/shm. The executor has one queue,
-# and one per rank.
+# A queue uses at most 1/QUEUE_SHARE of the free memory in /dev/shm. The executor has one queue for
+# itself and one for each rank.
 QUEUE_SHARE = 16
 LEAST_CHUNK = 4096
 
@@ -202,7 +207,8 @@ LEAST_CHUNK = 4096
 def _fit_queues():
     """Makes the queues between vLLM's processes fit into a small /dev/shm, such as a container's 64 MiB.
 
-    By default they need 160 MiB, and 240 MiB more per rank. Messages longer than a chunk always use a socket.
+    By default the queues need 160 MiB, and another 240 MiB per rank. Messages longer than a chunk
+    always use a socket.
     """
     from vllm.distributed.device_communicators.shm_broadcast import SHM_PATH, ShmRingBuffer
 
@@ -230,7 +236,7 @@ _CHANGES = {
 
 @functools.cache
 def _define_operations():
-    """Registers the calls inside compiled graphs, by the name of their group."""
+    """Registers the operations that compiled graphs call. They identify their group by its name."""
     library = torch.library.Library("unisono", "FRAGMENT")
     library.define("all_reduce_(Tensor(a!) x, str group) -> ()")
     library.define("all_gather(Tensor x, int dim, int ranks, str group) -> Tensor")
