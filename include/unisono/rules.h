@@ -54,9 +54,10 @@
  * Messages: messages with the same tag from one rank to another arrive in the order in which they
  * were sent. A blocking send may return before the receive begins if the message fits into the
  * lane's buffers: 256 KiB within a host, about 2 MiB between hosts. A send of a longer message
- * waits until the receiver reads messages from this rank. A send to this rank itself never waits. A
- * message may be shorter than the receive's buffer; the receive returns the message's length. A
- * message that is longer than the buffer is a mismatch.
+ * waits until the receiver reads messages from this rank. send_recv() may also wait for a message
+ * of at least 64 KiB. A send to this rank itself never waits. A message may be shorter than the
+ * receive's buffer; the receive returns the message's length. A message that is longer than the
+ * buffer is a mismatch.
  *
  * Threads: one thread at a time may use a communicator, its plans and its requests. It is a usage
  * error to start an operation while another thread is in a blocking operation; other violations may

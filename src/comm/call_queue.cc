@@ -37,7 +37,12 @@ CallQueue::~CallQueue() {
 }
 
 void CallQueue::announce(const std::atomic<bool>& used) {
-  pending_.fetch_add(1);
+  if (const int others = pending_.load(std::memory_order_relaxed); others != 0) {
+    // A blocking call that runs alone has set `used` before this count became positive.
+    pending_.store(others + 1, std::memory_order_relaxed);
+  } else {
+    pending_.fetch_add(1);  // not a store: it must not pass the load below
+  }
   if (used.load()) {
     pending_.fetch_sub(1);
     refuse_second_thread();
@@ -55,54 +60,84 @@ int CallQueue::effective_timeout(int timeout_ms) const {
   return timeout_ms >= 0 ? timeout_ms : group_.world().options().timeout_ms;
 }
 
-std::size_t CallQueue::bytes_of(const RequestState& request) {
-  return request.prepared == nullptr ? request.transfer.bytes
-                                     : request.call.count * size_of(request.call.dtype);
+// Removes an announced operation from the counts. The lock makes a store enough.
+void CallQueue::count_out(const RequestState& request) {
+  if (request.is_urgent) {
+    urgent_.store(urgent_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  }
+  pending_.store(pending_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
 }
 
-void CallQueue::start(const std::shared_ptr<RequestState>& request) {
+void CallQueue::start(RequestState& request) {
+  const detail::PostedCollective* const collective = request.collective.get();
+  request.is_urgent = collective != nullptr || request.transfer.bytes > kShortTransfer;
+  if (request.is_urgent) {
+    urgent_.store(urgent_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   try {
-    if (request->prepared != nullptr) {
-      queue_.push_back(request);
+    if (collective == nullptr) {
+      start_transfer(request);
     } else {
-      request->transfer.owner = request.get();
-      request->transfer.place = moving_.size();
-      moving_.push_back(request);
-      if (const int limit = effective_timeout(request->call.timeout_ms); limit > 0) {
-        least_limit_ms_ = moving_.size() == 1 ? limit : std::min(least_limit_ms_, limit);
-      }
-      try {
-        operations_.begin(request->transfer, false);
-      } catch (...) {
-        moving_.pop_back();
-        throw;
-      }
+      queue_.push_back(&request);
     }
   } catch (...) {
-    pending_.fetch_sub(1, std::memory_order_release);
+    count_out(request);
     throw;
   }
   // A short operation is completed at once. A long one is left to the progress thread or to wait(),
   // because the caller wants to compute meanwhile.
-  constexpr std::size_t kShort = std::size_t{64} << 10U;
-  if (bytes_of(*request) <= kShort) {
+  if (collective != nullptr &&
+      collective->call.count * size_of(collective->call.dtype) <= kShortTransfer) {
     drive();
   }
 }
 
-void CallQueue::post(const std::shared_ptr<RequestState>& request) {
-  request->driver = this;
+void CallQueue::start_transfer(RequestState& request) {
+  request.transfer.owner = &request;
+  request.transfer.place = moving_.size();
+  moving_.push_back(&request);
+  if (const int limit = effective_timeout(request.timeout_ms); limit > 0) {
+    least_limit_ms_ = moving_.size() == 1 ? limit : std::min(least_limit_ms_, limit);
+  }
+  try {
+    operations_.begin(request.transfer, false);
+  } catch (...) {
+    moving_.pop_back();
+    throw;
+  }
+  take_finished();
+}
+
+std::unique_lock<std::mutex> CallQueue::lock_to_post() {
+  std::unique_lock lock(driving_, std::try_to_lock);
+  if (!lock) {
+    callers_.fetch_add(1, std::memory_order_relaxed);
+    lock.lock();
+    callers_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  return lock;
+}
+
+bool CallQueue::send_now(PendingTransfer& transfer) {
+  const auto lock = lock_to_post();
+  announce(transferring_);
+  const bool sent = operations_.send_now(transfer);
+  pending_.store(pending_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+  return sent;
+}
+
+void CallQueue::post(RequestState& request) {
+  request.driver = this;
+  request.waited = false;
   Finished finished;
   bool unlisted = false;
   bool left_over = false;
   {
-    callers_.fetch_add(1, std::memory_order_relaxed);
-    const std::lock_guard lock(driving_);
-    callers_.fetch_sub(1, std::memory_order_relaxed);
-    announce(request->prepared != nullptr ? collecting_ : transferring_);
-    progressed_at_ = std::chrono::steady_clock::now();
+    const auto lock = lock_to_post();
+    announce(request.collective != nullptr ? collecting_ : transferring_);
+    has_progressed_.store(true, std::memory_order_relaxed);
     start(request);
-    finished.swap(finished_);
+    std::swap(finished, finished_);
     left_over = pending_.load(std::memory_order_relaxed) != 0;
     unlisted = left_over && !listed_;
     listed_ |= unlisted;
@@ -118,7 +153,7 @@ void CallQueue::post(const std::shared_ptr<RequestState>& request) {
     }
   }
   if (left_over) {
-    group_.world().progress().wake();
+    wake_progress();
   }
 }
 
@@ -135,22 +170,24 @@ void CallQueue::complete(RequestState& request, std::unique_ptr<Error> error) {
           done(failure.get());
         });
   }
-  pending_.fetch_sub(1, std::memory_order_release);
-  request.done.store(true, std::memory_order_release);
+  count_out(request);
+  request.done.store(true, std::memory_order_release);  // last: its owner may free it now
 }
 
 void CallQueue::fail_all() {
   // Only the first collective may have begun.
   const auto fail = [this](RequestState& request) {
     const bool has_begun = std::exchange(running_, false);
-    complete(request, std::make_unique<Error>(operations_.end(request.prepared.get(), has_begun)));
+    const Prepared* const prepared =
+        request.collective == nullptr ? nullptr : request.collective->prepared.get();
+    complete(request, std::make_unique<Error>(operations_.end(prepared, has_begun)));
   };
   while (!queue_.empty()) {
-    const auto request = std::move(queue_.front());
+    RequestState& request = *queue_.front();
     queue_.pop_front();
-    fail(*request);
+    fail(request);
   }
-  for (const auto& request : std::exchange(moving_, {})) {
+  for (RequestState* const request : std::exchange(moving_, {})) {
     fail(*request);
   }
 }
@@ -177,7 +214,8 @@ bool CallQueue::drive_all() {
 }
 
 bool CallQueue::drive_collectives() {
-  RequestState& first = *queue_.front();
+  RequestState& request = *queue_.front();
+  const detail::PostedCollective& first = *request.collective;
   if (!running_) {
     operations_.begin(*first.prepared, first.call,
                       first.counted == nullptr ? *first.prepared : *first.counted, first.salt);
@@ -197,11 +235,10 @@ bool CallQueue::drive_collectives() {
       fail_all();  // as in Operations::run()
       return true;
     }
-    const auto request = std::move(queue_.front());
     queue_.pop_front();
     running_ = false;
-    operations_.finish(*request->prepared, request->call);
-    complete(*request, nullptr);
+    operations_.finish(*first.prepared, first.call);
+    complete(request, nullptr);
   }
   return progress != Progress::idle;
 }
@@ -217,17 +254,23 @@ bool CallQueue::drive_transfers() {
     fail_all();
     return true;
   }
-  while (PendingTransfer* const transfer = operations_.take_finished()) {
-    std::shared_ptr<RequestState>& place = moving_[transfer->place];
-    const std::shared_ptr<RequestState> request = std::move(place);
-    if (place = std::move(moving_.back()); place != nullptr) {
-      place->transfer.place = transfer->place;
-    }
-    moving_.pop_back();
-    operations_.end(request->transfer);
-    complete(*request, nullptr);
-  }
+  take_finished();
   return progress == PointToPoint::Progress::advanced;
+}
+
+void CallQueue::take_finished() {
+  while (const PendingTransfer* const transfer = operations_.take_finished()) {
+    RequestState& request = *transfer->owner;
+    moving_[transfer->place] = moving_.back();
+    moving_[transfer->place]->transfer.place = transfer->place;
+    moving_.pop_back();
+    operations_.end(request.transfer);
+    complete(request, nullptr);
+  }
+}
+
+void CallQueue::wake_progress() {
+  group_.world().progress().wake(urgent_.load(std::memory_order_relaxed) != 0);
 }
 
 // A thread that waits and drives the operations meanwhile. When it stops waiting for any reason,
@@ -240,17 +283,9 @@ class CallQueue::Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
   ~Waiting() {
-    bool last = false;
-    {
-      const std::lock_guard lock(queue_.driving_);  // so that the progress thread cannot miss it
-      last = queue_.waiters_.fetch_sub(1, std::memory_order_relaxed) == 1 &&
-             queue_.pending_.load(std::memory_order_relaxed) != 0;
-      if (last) {
-        queue_.progressed_at_ = std::chrono::steady_clock::now();
-      }
-    }
-    if (last) {
-      queue_.group_.world().progress().wake();
+    if (queue_.waiters_.fetch_sub(1) == 1 && queue_.pending_.load() != 0) {
+      queue_.has_progressed_.store(true, std::memory_order_relaxed);
+      queue_.wake_progress();
     }
   }
 
@@ -283,16 +318,18 @@ void CallQueue::drop(RequestState& request) noexcept {
 void CallQueue::await(RequestState& request, int timeout_ms) {
   World& world = group_.world();
   if (request.waited) {
-    throw Error(ErrorCode::usage, "this request has been waited for already\ncall wait() once",
-                {.rank = world.rank()});
+    refuse_second_wait(world.rank());
   }
   request.waited = true;
   if (!world.same_process()) {
     world.check_usable();
   }
+  if (request.done.load(std::memory_order_acquire)) {
+    return;
+  }
   const Waiting waiting(*this);
   Waiter waiter(world.wait_environment(),
-                effective_timeout(timeout_ms >= 0 ? timeout_ms : request.call.timeout_ms));
+                effective_timeout(timeout_ms >= 0 ? timeout_ms : request.timeout_ms));
   const auto poll = [&] {
     if (request.done.load(std::memory_order_acquire)) {
       return Polled::finished;
@@ -308,7 +345,7 @@ void CallQueue::await(RequestState& request, int timeout_ms) {
   const auto check = [&] {
     const Standing standing = world.standing(waiter.since(), 1);
     const std::lock_guard lock(driving_);
-    if (request.prepared == nullptr) {
+    if (request.collective == nullptr) {
       diagnosis.look_around(state_of(request.transfer), wait, standing);
     } else if (running_) {
       diagnosis.look_around(operations_.latest(), standing);
@@ -321,7 +358,7 @@ void CallQueue::await(RequestState& request, int timeout_ms) {
     }
     if (verdict == Waiter::Verdict::timed_out) {
       const std::lock_guard lock(driving_);
-      if (request.prepared != nullptr) {
+      if (request.collective != nullptr) {
         diagnosis.raise_timeout(operations_.latest(), waiter.waited_s());
       } else {
         diagnosis.raise_transfer_timeout(state_of(request.transfer), waiter.waited_s());
@@ -353,12 +390,8 @@ void CallQueue::on_done(RequestState& request, std::function<void(const Error*)>
 }
 
 detail::Received CallQueue::received(const RequestState& request) const {
-  if (request.prepared != nullptr || request.transfer.send) {
-    throw Error(
-        ErrorCode::usage,
-        "only a receive has a source and a length\ncall source() and received() on the request of "
-        "recv_async()",
-        {.rank = group_.world().rank()});
+  if (request.collective != nullptr || request.transfer.send) {
+    refuse_received(group_.world().rank());
   }
   if (!request.done.load(std::memory_order_acquire)) {
     return {};
@@ -385,7 +418,7 @@ bool CallQueue::drive_pending(Finished& finished) {
   const std::lock_guard lock(driving_);
   const bool advanced = drive();
   if (advanced) {
-    progressed_at_ = std::chrono::steady_clock::now();
+    has_progressed_.store(true, std::memory_order_relaxed);
   }
   std::move(finished_.begin(), finished_.end(), std::back_inserter(finished));
   finished_.clear();
@@ -403,10 +436,14 @@ void CallQueue::look_around_pending() {
 // Checks the time limits of operations that no caller waits for. If a thread waits, its Waiter
 // checks the limit.
 void CallQueue::check_deadlines() {
-  const auto waited = std::chrono::steady_clock::now() - progressed_at_;
+  const auto now = std::chrono::steady_clock::now();
+  if (has_progressed_.exchange(false, std::memory_order_relaxed)) {
+    progressed_at_ = now;
+  }
+  const auto waited = now - progressed_at_;
   const double seconds = std::chrono::duration<double>(waited).count();
   const auto overdue = [&](const RequestState& request) {
-    const int limit = effective_timeout(request.call.timeout_ms);
+    const int limit = effective_timeout(request.timeout_ms);
     return limit > 0 && waited > std::chrono::milliseconds(limit);
   };
   Diagnosis& diagnosis = operations_.diagnosis();

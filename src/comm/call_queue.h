@@ -65,7 +65,10 @@ class CallQueue final : public detail::RequestDriver, private Driven {
     std::lock_guard<std::mutex> lock_;
   };
 
-  void post(const std::shared_ptr<RequestState>& request);
+  // Sends a short message that can be sent now. Returns false if post() must send it.
+  bool send_now(PendingTransfer& transfer);
+  // `request` must live until it is done.
+  void post(RequestState& request);
   void wait(RequestState& request, int timeout_ms) override;
   void drop(RequestState& request) noexcept override;
   bool test(RequestState& request) override;
@@ -85,18 +88,21 @@ class CallQueue final : public detail::RequestDriver, private Driven {
   std::atomic<bool>& used_by(Fabric::Use use) {
     return use == Fabric::Use::collectives ? collecting_ : transferring_;
   }
-  static std::size_t bytes_of(const RequestState& request);
-  void start(const std::shared_ptr<RequestState>& request);
+  std::unique_lock<std::mutex> lock_to_post();
+  void count_out(const RequestState& request);
+  void start(RequestState& request);
+  void start_transfer(RequestState& request);
   // Advances everything pending by one poll. REQUIRES: driving_ is held.
   bool drive();
   bool drive_all();
   bool drive_collectives();
   bool drive_transfers();
+  void take_finished();
+  void wake_progress();
   bool drive_and_tell();  // takes the lock itself
   int pending() const noexcept override { return pending_.load(std::memory_order_relaxed); }
   bool wants_driving() const noexcept override {
-    return pending_.load(std::memory_order_relaxed) != 0 &&
-           waiters_.load(std::memory_order_relaxed) == 0;
+    return pending_.load() != 0 && waiters_.load() == 0;
   }
   bool drive_pending(Finished& finished) override;
   void look_around_pending() override;
@@ -107,20 +113,24 @@ class CallQueue final : public detail::RequestDriver, private Driven {
   Group& group_;
   Operations& operations_;
   std::mutex driving_;  // guards the operations and all members below while pending_ is not 0
-  std::deque<std::shared_ptr<RequestState>> queue_;    // collectives; the first one runs
-  bool running_ = false;                               // the first has begun
-  std::vector<std::shared_ptr<RequestState>> moving_;  // sends and receives
+  std::deque<RequestState*> queue_;    // collectives; the first one runs
+  bool running_ = false;               // the first has begun
+  std::vector<RequestState*> moving_;  // sends and receives
   // Lower bound of the time limits in moving_ (0: no limits). It is not raised when an operation
   // ends.
   int least_limit_ms_ = 0;
-  std::atomic<int> pending_ = 0;
+  std::atomic<int> pending_ = 0;            // changed only under driving_
+  std::atomic<int> urgent_ = 0;             // pending operations that need the progress thread now
   std::atomic<bool> collecting_ = false;    // a blocking collective runs alone
   std::atomic<bool> transferring_ = false;  // a blocking send or recv runs alone
   std::atomic<int> waiters_ = 0;
-  std::atomic<int> callers_ = 0;                         // threads that want to post
-  Finished finished_;                                    // callbacks to run once the lock is free
-  std::chrono::steady_clock::time_point progressed_at_;  // as last seen by the progress thread
-  bool listed_ = false;                                  // the progress thread lists this group
+  std::atomic<int> callers_ = 0;  // threads that want to post
+  Finished finished_;             // callbacks to run once the lock is free
+  // Whether something has progressed since progressed_at_, at which the progress thread last
+  // looked.
+  std::atomic<bool> has_progressed_ = false;
+  std::chrono::steady_clock::time_point progressed_at_;
+  bool listed_ = false;  // the progress thread lists this group
 };
 
 }  // namespace unisono::comm

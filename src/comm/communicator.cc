@@ -99,17 +99,6 @@ void detail::expect_parts(const Call& call, std::size_t in, std::size_t out, int
   check("out", out, traits.output, total(call.recv_counts));
 }
 
-void detail::RequestDriver::drop(RequestState& request) noexcept {
-  try {
-    wait(request, -1);
-  } catch (const std::exception& error) {
-    if (std::uncaught_exceptions() == 0) {
-      std::fprintf(stderr, "unisono: a request was destroyed without wait(), and it failed: %s\n",
-                   error.what());
-    }
-  }
-}
-
 Request::Request() = default;
 Request::Request(std::shared_ptr<detail::RequestState> state) : state_(std::move(state)) {}
 Request::Request(Request&&) noexcept = default;
@@ -127,6 +116,9 @@ void Request::wait(int timeout_ms) {
     throw Error(ErrorCode::usage, "this request is empty\nit was moved from, or never started");
   }
   state_->driver->wait(*state_, timeout_ms);
+  if (state_ == detail::finished_send(false)) {
+    state_ = detail::finished_send(true);
+  }
 }
 bool Request::test() {
   return state_ == nullptr || state_->driver->test(*state_);
@@ -235,6 +227,7 @@ std::size_t Communicator::send_recv(const void* send_data, std::size_t send_byte
                                     int timeout_ms) {
   comm::PendingTransfer both[] = {transfer_of(true, send_data, send_bytes, to, tag),
                                   transfer_of(false, recv_data, recv_bytes, from, tag)};
+  both[0].may_wait = true;
   core_of(core_).transfer(both, timeout_ms);
   return both[1].bytes;
 }
@@ -249,6 +242,7 @@ void detail::ExactReceives::send_recv(Communicator& group, const void* send_data
                                       std::size_t recv_bytes, int from, int tag, int timeout_ms) {
   comm::PendingTransfer both[] = {transfer_of(true, send_data, send_bytes, to, tag),
                                   transfer_of(false, recv_data, recv_bytes, from, tag)};
+  both[0].may_wait = true;
   both[1].exact = true;
   unisono::core_of(group.core_).transfer(both, timeout_ms);
 }

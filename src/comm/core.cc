@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/block_allocator.h"
 #include "comm/call_queue.h"
 #include "comm/group.h"
 #include "comm/helpers.h"
@@ -20,19 +21,19 @@ namespace {
 
 // Copies the counts and offsets of a v-form: the caller of run_async() owns them, and may free them
 // before the operation begins.
-void own_lists(RequestState& request) {
-  Call& call = request.call;
+void own_lists(PostedCollective& posted) {
+  Call& call = posted.call;
   const std::span<const std::size_t>* spans[] = {&call.counts, &call.displs, &call.recv_counts,
                                                  &call.recv_displs};
   std::size_t size = 0;
   for (const auto* span : spans) {
     size += span->size();
   }
-  request.lists.reserve(size);
+  posted.lists.reserve(size);
   for (auto* span : {&call.counts, &call.displs, &call.recv_counts, &call.recv_displs}) {
-    const std::size_t begin = request.lists.size();
-    request.lists.insert(request.lists.end(), span->begin(), span->end());
-    *span = {request.lists.data() + begin, span->size()};
+    const std::size_t begin = posted.lists.size();
+    posted.lists.insert(posted.lists.end(), span->begin(), span->end());
+    *span = {posted.lists.data() + begin, span->size()};
   }
   call.algorithm = {};  // already in the plan
 }
@@ -177,35 +178,29 @@ std::shared_ptr<RequestState> Core::run_async(const Call& call, std::uint64_t sa
 std::shared_ptr<RequestState> Core::post_async(
     const Call& call, std::uint64_t salt, const std::shared_ptr<const comm::Prepared>& counted) {
   group_->world().check_usable();
-  auto request = std::make_shared<RequestState>();
+  PostedCollective posted{.prepared = {}, .counted = counted, .call = call, .salt = salt};
   {
     const comm::CallQueue::Planning planning(*queue_);
-    request->prepared = planner_->find(call);
+    posted.prepared = planner_->find(call);
   }
-  request->counted = counted;
-  request->call = call;
-  request->salt = salt;
-  own_lists(*request);
-  return post(request);
+  return post(std::move(posted));
 }
 
 std::shared_ptr<RequestState> Core::start_async(const PlanState& plan) {
   group_->world().check_usable();
-  auto request = std::make_shared<RequestState>();
-  request->prepared = plan.prepared;
-  request->call = plan.call;
-  own_lists(*request);
-  return post(request);
+  return post({.prepared = plan.prepared, .counted = {}, .call = plan.call});
 }
 
-std::shared_ptr<RequestState> Core::transfer_async(const comm::PendingTransfer& transfer,
-                                                   int timeout_ms) {
+std::shared_ptr<RequestState> Core::transfer_async(comm::PendingTransfer transfer, int timeout_ms) {
   group_->world().check_usable();
   check_transfer(transfer);
-  auto request = std::make_shared<RequestState>();
+  if (transfer.send && !together_ && queue_->send_now(transfer)) {
+    return finished_send(false);
+  }
+  auto request = new_request();
   request->transfer = transfer;
-  request->call.timeout_ms = timeout_ms;
-  return post(request);
+  request->timeout_ms = timeout_ms;
+  return post(std::move(request));
 }
 
 void Core::transfer(std::span<comm::PendingTransfer> transfers, int timeout_ms) {
@@ -222,28 +217,37 @@ void Core::transfer(std::span<comm::PendingTransfer> transfers, int timeout_ms) 
     requests.push_back(transfer_async(transfer, timeout_ms));
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    queue_->wait(*requests[i], timeout_ms);
-    transfers[i].peer = requests[i]->transfer.peer;  // of a receive: the sender
-    transfers[i].bytes = requests[i]->transfer.bytes;
+    requests[i]->driver->wait(*requests[i], timeout_ms);
+    if (!transfers[i].send) {
+      transfers[i].peer = requests[i]->transfer.peer;
+      transfers[i].bytes = requests[i]->transfer.bytes;
+    }
   }
 }
 
-// The user's handle keeps the core alive. The queue does not, so that the core is never destroyed
-// in its own progress thread.
-std::shared_ptr<RequestState> Core::post(const std::shared_ptr<RequestState>& request) {
-  struct Handle {
-    std::shared_ptr<RequestState> request;
-    std::shared_ptr<Core> core;
-  };
+std::shared_ptr<RequestState> Core::new_request() {
+  auto request = std::allocate_shared<RequestState>(BlockAllocator<RequestState>());
+  request->core = shared_from_this();
+  return request;
+}
+
+std::shared_ptr<RequestState> Core::post(PostedCollective posted) {
+  own_lists(posted);
+  auto request = new_request();
+  request->timeout_ms = posted.call.timeout_ms;
+  request->collective = std::make_unique<PostedCollective>(std::move(posted));
+  return post(std::move(request));
+}
+
+std::shared_ptr<RequestState> Core::post(std::shared_ptr<RequestState> request) {
   if (together_) {
     request->driver = queue_.get();
-    request->waited = true;  // run_together() waits for it
+    request->waited = true;  // run_together() posts it and waits for it
     collected_.push_back(request);
   } else {
-    queue_->post(request);
+    queue_->post(*request);
   }
-  auto both = std::make_shared<Handle>(Handle{request, shared_from_this()});
-  return {std::move(both), request.get()};
+  return request;
 }
 
 Statistics Core::statistics() const {
@@ -251,26 +255,32 @@ Statistics Core::statistics() const {
 }
 
 void Core::check_transfer(const comm::PendingTransfer& transfer) const {
-  const char* verb = transfer.send ? "send" : "recv";
-  const bool any = !transfer.send && transfer.peer == kAnySource;
   const bool is_rank = transfer.peer >= 0 && transfer.peer < size();
-  const ErrorContext place{.rank = group_->world().rank(),
-                           .peer = is_rank ? group_->world_rank(transfer.peer) : -1,
-                           .collective = verb};
-  if (!any && !is_rank) {
+  const bool any = !transfer.send && transfer.peer == kAnySource;
+  const bool has_buffer = transfer.bytes == 0 || transfer.data != nullptr;
+  if ((!is_rank && !any) || !has_buffer || transfer.bytes > engine::kMostBytes) {
+    refuse_transfer(transfer, is_rank || any);
+  }
+}
+
+void Core::refuse_transfer(const comm::PendingTransfer& transfer, bool has_peer) const {
+  const std::string verb = transfer.send ? "send" : "recv";
+  const std::string call = verb + " on " + group_->name(rank());
+  const ErrorContext place{
+      .rank = group_->world().rank(),
+      .peer = has_peer && transfer.peer != kAnySource ? group_->world_rank(transfer.peer) : -1,
+      .collective = verb};
+  if (!has_peer) {
     throw Error(ErrorCode::usage,
-                std::string(verb) + " on " + group_->name(rank()) + ": " +
-                    std::to_string(transfer.peer) + " is not a rank\nranks are 0 to " +
+                call + ": " + std::to_string(transfer.peer) + " is not a rank\nranks are 0 to " +
                     std::to_string(size() - 1),
                 place);
   }
-  engine::check_size(transfer.bytes, std::string(verb) + " on " + group_->name(rank()), place);
-  if (transfer.bytes != 0 && transfer.data == nullptr) {
-    throw Error(ErrorCode::usage,
-                std::string(verb) + " on " + group_->name(rank()) + ": the buffer is null, but " +
-                    std::to_string(transfer.bytes) + " bytes are given\npass the buffer",
-                place);
-  }
+  engine::check_size(transfer.bytes, call, place);
+  throw Error(ErrorCode::usage,
+              call + ": the buffer is null, but " + std::to_string(transfer.bytes) +
+                  " bytes are given\npass the buffer",
+              place);
 }
 
 void Core::abort(std::string_view reason) {

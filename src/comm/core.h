@@ -34,6 +34,8 @@ class Mapping;
 
 namespace unisono::detail {
 
+struct PostedCollective;
+
 class Core final : public std::enable_shared_from_this<Core> {
  public:
   // The arguments are those of comm::Group.
@@ -60,8 +62,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   Statistics statistics() const;
   void start(const PlanState& plan);
   std::shared_ptr<RequestState> start_async(const PlanState& plan);
-  std::shared_ptr<RequestState> transfer_async(const comm::PendingTransfer& transfer,
-                                               int timeout_ms = -1);
+  std::shared_ptr<RequestState> transfer_async(comm::PendingTransfer transfer, int timeout_ms = -1);
   // Runs one or more transfers at the same time, and consumes them.
   void transfer(std::span<comm::PendingTransfer> transfers, int timeout_ms);
 
@@ -81,7 +82,10 @@ class Core final : public std::enable_shared_from_this<Core> {
   void check_blocking() const;
   [[noreturn]] void refuse_blocking() const;
   void check_transfer(const comm::PendingTransfer& transfer) const;
-  std::shared_ptr<RequestState> post(const std::shared_ptr<RequestState>& request);
+  [[noreturn]] void refuse_transfer(const comm::PendingTransfer& transfer, bool has_peer) const;
+  std::shared_ptr<RequestState> new_request();
+  std::shared_ptr<RequestState> post(std::shared_ptr<RequestState> request);
+  std::shared_ptr<RequestState> post(PostedCollective posted);
 
   const std::unique_ptr<comm::Group> group_;
   const std::unique_ptr<comm::Operations> operations_;

@@ -20,17 +20,17 @@ std::size_t bytes_of(const Call& call) {
   return call.count * size_of(call.dtype);
 }
 
-bool can_fuse(const RequestState& request) {
-  return request.prepared != nullptr && request.prepared->collective == Collective::all_reduce &&
-         request.call.count != 0 && !request.prepared->encoded &&
-         request.call.reduction.op != ReduceOp::user && bytes_of(request.call) <= kFuseBytes;
+bool can_fuse(const PostedCollective* posted) {
+  return posted != nullptr && posted->prepared->collective == Collective::all_reduce &&
+         posted->call.count != 0 && !posted->prepared->encoded &&
+         posted->call.reduction.op != ReduceOp::user && bytes_of(posted->call) <= kFuseBytes;
 }
 
-bool fuses_with(const RequestState& a, const RequestState& b) {
-  return can_fuse(a) && can_fuse(b) && a.call.dtype == b.call.dtype &&
-         a.call.reduction.op == b.call.reduction.op &&
-         a.call.reduction.factor == b.call.reduction.factor &&
-         a.prepared->algorithm == b.prepared->algorithm;
+bool fuses_with(const PostedCollective* a, const PostedCollective* b) {
+  return can_fuse(a) && can_fuse(b) && a->call.dtype == b->call.dtype &&
+         a->call.reduction.op == b->call.reduction.op &&
+         a->call.reduction.factor == b->call.reduction.factor &&
+         a->prepared->algorithm == b->prepared->algorithm;
 }
 
 // One all_reduce of several vectors, packed into one.
@@ -41,16 +41,16 @@ struct Fused {
   Call pack() {
     std::size_t bytes = 0;
     for (const RequestState* part : parts) {
-      bytes += bytes_of(part->call);
+      bytes += bytes_of(part->collective->call);
     }
     packed.resize(bytes);
     std::byte* to = packed.data();
     for (const RequestState* part : parts) {
-      std::memcpy(to, part->call.in, bytes_of(part->call));
-      to += bytes_of(part->call);
+      std::memcpy(to, part->collective->call.in, bytes_of(part->collective->call));
+      to += bytes_of(part->collective->call);
     }
-    Call call = parts.front()->call;
-    call.algorithm = parts.front()->prepared->algorithm;
+    Call call = parts.front()->collective->call;
+    call.algorithm = parts.front()->collective->prepared->algorithm;
     call.max_error = 0;  // none of the fused calls may be encoded
     call.in = packed.data();
     call.out = packed.data();
@@ -61,15 +61,15 @@ struct Fused {
   std::uint64_t salt() const {
     Hash hash;
     for (const RequestState* part : parts) {
-      hash.add(part->call.count);
+      hash.add(part->collective->call.count);
     }
     return hash.value();
   }
   void unpack() const {
     const std::byte* from = packed.data();
     for (const RequestState* part : parts) {
-      std::memcpy(part->call.out, from, bytes_of(part->call));
-      from += bytes_of(part->call);
+      std::memcpy(part->collective->call.out, from, bytes_of(part->collective->call));
+      from += bytes_of(part->collective->call);
     }
   }
 };
@@ -97,11 +97,12 @@ void Core::run_together(const std::function<void()>& body) {
   std::vector<std::shared_ptr<RequestState>> started;
   for (std::size_t i = 0; i < requests.size();) {
     std::size_t end = i + 1;
-    while (end < requests.size() && fuses_with(*requests[i], *requests[end])) {
+    while (end < requests.size() &&
+           fuses_with(requests[i]->collective.get(), requests[end]->collective.get())) {
       ++end;
     }
     if (end - i == 1) {
-      queue_->post(requests[i]);
+      queue_->post(*requests[i]);
       started.push_back(requests[i++]);
       continue;
     }
@@ -114,8 +115,7 @@ void Core::run_together(const std::function<void()>& body) {
   std::unique_ptr<Error> failure;
   for (const auto& request : started) {
     try {
-      request->waited = false;
-      queue_->wait(*request, request->call.timeout_ms);
+      queue_->wait(*request, request->timeout_ms);
     } catch (const Error& error) {
       if (failure == nullptr) {
         failure = std::make_unique<Error>(error);

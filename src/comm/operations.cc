@@ -251,10 +251,8 @@ Statistics Operations::statistics() const {
   return statistics;
 }
 
-Operations::Transfers& Operations::transfers() {
-  if (transfers_ == nullptr) {
-    transfers_ = std::make_unique<Transfers>(group_);
-  }
+Operations::Transfers& Operations::open_transfers() {
+  transfers_ = std::make_unique<Transfers>(group_);
   return *transfers_;
 }
 
@@ -274,6 +272,20 @@ void Operations::begin(PendingTransfer& transfer, bool blocking) {
         all.writer.begin_transfer(transfer.send, transfer.peer, transfer.tag, transfer.bytes);
   }
   all.queue.post(transfer);
+}
+
+bool Operations::send_now(PendingTransfer& transfer) {
+  Transfers& all = transfers();
+  if (!all.queue.send_now(transfer)) {
+    return false;
+  }
+  transfer_accounts_.begin(kSendKind, transfer.bytes, false);
+  if (all.writer.on()) {
+    transfer.recorded =
+        all.writer.begin_transfer(true, transfer.peer, transfer.tag, transfer.bytes);
+    end(transfer);
+  }
+  return true;
 }
 
 void Operations::end(const PendingTransfer& transfer) {

@@ -60,6 +60,8 @@ class Operations {
   // A send or receive: call begin(), then poll_transfers() until it is finished, then end().
   // `blocking` means that the caller does nothing else until then.
   void begin(PendingTransfer& transfer, bool blocking);
+  // As PointToPoint::send_now(); counts and records the send.
+  bool send_now(PendingTransfer& transfer);
   PointToPoint::Progress poll_transfers();
   // As PointToPoint::take_finished().
   PendingTransfer* take_finished();
@@ -75,7 +77,8 @@ class Operations {
  private:
   // Made at the first send or receive, because most groups have none.
   struct Transfers;
-  Transfers& transfers();
+  Transfers& transfers() { return transfers_ == nullptr ? open_transfers() : *transfers_; }
+  Transfers& open_transfers();
   [[noreturn]] void throw_abort(const Prepared* prepared);
   void start(const Prepared& prepared, const Call& call, std::uint64_t salt);
   int late_rank() const noexcept;

@@ -64,19 +64,30 @@ void PointToPoint::post(PendingTransfer& transfer) {
     }
     return;
   }
-  Peer& peer = peers_[static_cast<std::size_t>(transfer.peer)];
   if (transfer.send && transfer.peer == transport_.rank()) {
     send_to_self(transfer);
     return;
   }
-  if (transfer.send) {
-    peer.sends.push(transfer);
-  } else {
+  Peer& peer = peers_[static_cast<std::size_t>(transfer.peer)];
+  keep_busy(transfer.peer);
+  if (!transfer.send) {
     peer.receives.push(transfer);
     note_receive(transfer.peer, transfer.tag);
+    return;
   }
-  transfer.posted = transfer.send;
-  keep_busy(transfer.peer);
+  const bool is_next = peer.sends.empty();
+  peer.sends.push(transfer);
+  transfer.posted = true;
+  if (is_next && transfer.bytes <= kShortTransfer) {
+    poll_sends(transfer.peer);
+  }
+}
+
+bool PointToPoint::send_now(PendingTransfer& transfer) noexcept {
+  return transfer.bytes <= send_limits_.inline_bytes && transfer.peer != transport_.rank() &&
+         !transport_.limits().through_kernel &&
+         peers_[static_cast<std::size_t>(transfer.peer)].sends.empty() &&
+         open_send(transfer.peer, transfer);
 }
 
 // Stores a message from this rank to itself at once.
@@ -119,7 +130,7 @@ PointToPoint::Progress PointToPoint::poll() {
   return result;
 }
 
-bool PointToPoint::open_send(int peer, PendingTransfer& transfer) {
+bool PointToPoint::open_send(int peer, PendingTransfer& transfer) noexcept {
   if (transfer.bytes <= send_limits_.inline_bytes) {
     transfer.opened =
         transport_.send(peer, transfer.data, transfer.bytes, short_signature(transfer));
@@ -142,6 +153,7 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
       }
       result = Progress::advanced;
     }
+    const bool may_offer = transfer.may_wait || transfer.bytes > transport_.limits().lane_bytes;
     for (const std::size_t begun = transfer.done; transfer.done < transfer.bytes;) {
       if (transfer.done - begun >= kPollBytes) {
         return Progress::advanced;
@@ -150,7 +162,8 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
                                                         {.message = transfer.data,
                                                          .bytes = transfer.bytes,
                                                          .done = transfer.done,
-                                                         .ready = transfer.bytes},
+                                                         .ready = transfer.bytes,
+                                                         .may_offer = may_offer},
                                                         [this](std::size_t) { return signature_; });
       if (sent.bytes == 0) {
         return result;

@@ -36,6 +36,9 @@ constexpr ElementType element_type(Dtype dtype) noexcept {
   return static_cast<ElementType>(static_cast<int>(dtype) + 1);
 }
 
+// A longer transfer is not begun by its post, because its caller wants to compute meanwhile.
+inline constexpr std::size_t kShortTransfer = std::size_t{64} << 10;
+
 struct PendingTransfer {
   // The request to notify on completion (take_finished()). If it is nullptr, the poster polls
   // instead.
@@ -45,6 +48,7 @@ struct PendingTransfer {
   int tag = 0;
   std::byte* data = nullptr;
   std::size_t bytes = 0;  // in a receive the room for the message, and its length once it has come
+  bool may_wait = false;  // a send that may wait for its receiver, because its caller receives, too
   bool exact = false;     // a receive that a shorter message does not match either
   ElementType type = kAnyType;
   // State.
@@ -136,8 +140,11 @@ class PointToPoint {
 
   // Transfers with one peer in one direction progress in the order of post(). If two receives match
   // a message, the receive that names the sender gets it. A posted transfer must live until it has
-  // finished.
+  // finished. A short send may finish in post().
   void post(PendingTransfer& transfer);
+  // Sends a short message, if it is next and its lane has room, and if the transport needs no later
+  // flush(). Returns false if it was not sent.
+  bool send_now(PendingTransfer& transfer) noexcept;
   enum class Progress : std::uint8_t { idle, advanced, failed };
   Progress poll();
   static bool finished(const PendingTransfer& transfer);
@@ -172,7 +179,7 @@ class PointToPoint {
     Stored* store = nullptr;
   };
   Progress poll_sends(int peer);
-  bool open_send(int peer, PendingTransfer& transfer);
+  bool open_send(int peer, PendingTransfer& transfer) noexcept;
   std::uint64_t short_signature(const PendingTransfer& transfer) const noexcept {
     return short_signature_ ^ (std::uint64_t{transfer.type} << 32) ^
            static_cast<std::uint32_t>(transfer.tag);

@@ -61,12 +61,40 @@ int ProgressThread::pending() const {
   return pending;
 }
 
-void ProgressThread::wake() {
-  {
-    const std::lock_guard lock(sleeping_);
-    ++wakes_;
+// No wake is lost: a caller counts its operation as pending before it reads lingers_, and the
+// thread looks for pending operations after it has written lingers_. The same holds for wakes_ and
+// was_called_ on the one side, and is_asleep_ on the other.
+void ProgressThread::wake(bool now) {
+  if (now) {
+    wakes_.fetch_add(1);
+  } else if (!lingers_.load()) {
+    was_called_.store(true);
+  } else {
+    if (!was_called_.load(std::memory_order_relaxed)) {
+      was_called_.store(true, std::memory_order_relaxed);
+    }
+    return;
   }
-  work_.notify_one();
+  if (is_asleep_.load()) {
+    {
+      const std::lock_guard lock(sleeping_);
+    }
+    work_.notify_one();
+  }
+}
+
+// Sleeps until a wake that is not among the first `seen`, or until kLinger after any other wake.
+void ProgressThread::sleep(std::uint64_t seen) {
+  const auto is_due = [&] { return stopping_ || wakes_.load() != seen; };
+  std::unique_lock lock(sleeping_);
+  is_asleep_.store(true);
+  if (!lingers_.load()) {
+    work_.wait(lock, [&] { return is_due() || was_called_.load(); });
+    lingers_.store(true);
+  }
+  work_.wait_for(lock, kLinger, is_due);
+  lingers_.store(was_called_.exchange(false) || wakes_.load() != seen);
+  is_asleep_.store(false);
 }
 
 bool ProgressThread::drive_all(bool& wanted) {
@@ -96,7 +124,6 @@ bool ProgressThread::drive_or_raise(bool& wanted) noexcept {
 }
 
 void ProgressThread::run() {
-  std::uint64_t seen = 0;
   // The caller computes meanwhile, perhaps on this very core, and has priority. The duration of a
   // yield shows whether it does.
   WaitPolicy policy = around_.wait_policy();
@@ -111,16 +138,15 @@ void ProgressThread::run() {
       if (stopping_) {
         return;
       }
-      seen = wakes_;
     }
+    const std::uint64_t seen = wakes_.load();
     bool wanted = false;
     if (drive_or_raise(wanted)) {
       waiter.reset();
       continue;
     }
     if (!wanted) {
-      std::unique_lock lock(sleeping_);
-      work_.wait(lock, [&] { return stopping_ || wakes_ != seen; });
+      sleep(seen);
       waiter.reset();
       continue;
     }

@@ -3,6 +3,8 @@
 // number of groups.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -49,11 +51,15 @@ class ProgressThread {
   // Returns the number of pending operations of all groups. Must not be called with the lock of a
   // group.
   int pending() const;
-  // Wakes the thread because a group wants driving now.
-  void wake();
+  // Tells the thread that a group wants driving, now or within kLinger. A caller that posts a
+  // window of short messages soon waits for them itself, and most windows then cost no system call.
+  void wake(bool now);
 
  private:
+  static constexpr std::chrono::milliseconds kLinger{1};
+
   void run();
+  void sleep(std::uint64_t seen);
   bool drive_all(bool& wanted);
   // Calls drive_pending() for the thread. An error ends the world on all ranks, because the thread
   // has no caller that could catch it.
@@ -62,10 +68,14 @@ class ProgressThread {
   WaitEnvironment& around_;
   mutable std::mutex listing_;  // guards groups_; held while they are driven
   std::vector<Driven*> groups_;
-  std::mutex sleeping_;  // guards the members below
+  std::mutex sleeping_;  // guards stopping_ and thread_
   std::condition_variable work_;
-  std::uint64_t wakes_ = 0;
   bool stopping_ = false;
+  std::atomic<std::uint64_t> wakes_ = 0;  // those that say now
+  std::atomic<bool> is_asleep_ = false;
+  // The thread looks at the groups again within kLinger, without a wake.
+  std::atomic<bool> lingers_ = false;
+  std::atomic<bool> was_called_ = false;  // by a wake that does not say now
   std::thread thread_;
 };
 

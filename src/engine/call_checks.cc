@@ -11,9 +11,6 @@
 namespace unisono::engine {
 namespace {
 
-// Byte counts beyond this limit could overflow, and no machine has so much memory.
-constexpr std::size_t kMostBytes = std::size_t{1} << 56;
-
 struct List {
   const char* name;
   std::span<const std::size_t> entries;

@@ -36,8 +36,10 @@ void check_shape(const Call& call, Caller caller, std::size_t element);
 // Checks the memory that the call reads and writes, which is `extent`. REQUIRES: check_shape().
 void check_buffers(const Call& call, Caller caller, const Extent& extent);
 
-// Throws usage if no memory can hold so many bytes, which happens when a negative number is
-// converted to a size. `call` is for the error text, such as "send on rank 0".
+// Byte counts beyond this limit could overflow, and no machine has so much memory.
+inline constexpr std::size_t kMostBytes = std::size_t{1} << 56;
+// Throws usage for more bytes, which happens when a negative number is converted to a size. `call`
+// is for the error text, such as "send on rank 0".
 void check_size(std::size_t bytes, const std::string& call, const ErrorContext& context);
 
 // Returns true if the call is in place as communicator.hpp describes. REQUIRES: check_lists().

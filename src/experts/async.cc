@@ -160,7 +160,7 @@ void AsyncCalls::wait(RequestState& request, int timeout_ms) {
   }
   std::unique_lock lock(mutex_);
   if (request.waited) {
-    throw Error(ErrorCode::usage, "this request has been waited for already\ncall wait() once");
+    refuse_second_wait(-1);
   }
   request.waited = true;
   const auto is_done = [&request] { return request.done.load(std::memory_order_acquire); };

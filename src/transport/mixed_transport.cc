@@ -14,6 +14,7 @@ MixedTransport::MixedTransport(std::vector<std::unique_ptr<Transport>> transport
   for (const auto& one : transports_) {
     limits_.inline_bytes = std::min(limits_.inline_bytes, one->limits().inline_bytes);
     limits_.slot_bytes = std::min(limits_.slot_bytes, one->limits().slot_bytes);
+    limits_.lane_bytes = std::max(limits_.lane_bytes, one->limits().lane_bytes);
     limits_.through_kernel |= one->limits().through_kernel;
   }
 }

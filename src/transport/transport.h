@@ -35,6 +35,7 @@ inline constexpr int kEveryLane = -1;
 struct Limits {
   std::size_t inline_bytes = 0;  // limit of send()
   std::size_t slot_bytes = 0;    // limit of reserve()
+  std::size_t lane_bytes = 0;    // of a message that a lane holds whole, before anybody reads it
   bool multicast = false;
   // True if sent data goes through the kernel. Shared memory is then read only until the kernel has
   // copied it, and data that the kernel does not take at once needs flush().
@@ -80,8 +81,8 @@ class Transport {
   virtual bool share(int lane, const void* data, std::size_t bytes,
                      std::uint64_t signature) noexcept = 0;
   // Returns true if a message is best offered: the readers of the lane fetch it directly from its
-  // memory, whole, into one place. Must return false if the message fits into the lane; offering it
-  // would make the writer wait for its readers.
+  // memory, whole, into one place. The writer then waits for its readers, even if the message would
+  // fit into the lane.
   virtual bool can_offer(int lane, const void* data, std::size_t bytes) noexcept;
   // As share(), for a message, or the rest of one, that can_offer() accepts.
   virtual bool offer(int lane, const void* data, std::size_t bytes,

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/relax.h"
 #include "transport/shm/layout.h"
 #include "transport/shm/lent_slots.h"
 
@@ -106,6 +107,9 @@ class LaneWriter {
       std::memcpy(cell.next_payload(), from + done, part);
       cell.header.store(make_header(next_, 0, CellKind::bytes, 0), std::memory_order_release);
     }
+    // The reader has this cell in its cache since the last round. Without the prefetch, the next
+    // locked instruction would wait until the cell has come back.
+    prefetch_to_write(&cells_[(next_ + kPrefetched) % kCells]);
   }
 
   // REQUIRES: has_room(1).
@@ -142,6 +146,9 @@ class LaneWriter {
   }
   // Returns true if all readers have released every cell before `position`.
   bool behind(std::uint32_t position) const noexcept { return is_behind(released_, position); }
+
+  // The distance in cells at which put_bytes() prefetches.
+  static constexpr std::uint32_t kPrefetched = 4;
 
   LaneCell* cells_;
   std::uint32_t next_;      // of the next cell

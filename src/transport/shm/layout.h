@@ -44,6 +44,7 @@ inline constexpr std::uint32_t kSlotsPerRound = 32;
 // Maximum number of slots that one lane may hold at once: enough to keep both ends busy, and few
 // enough to stay in the cache.
 inline constexpr std::uint32_t kSlotsPerLane = 4;
+inline constexpr std::size_t kLaneBytes = kSlotsPerLane * kSlotBytes;
 inline constexpr std::size_t kPoolBytes = kSlotBytes * kSlotsPerRank;
 
 enum class CellKind : std::uint8_t { bytes = 1, slot = 2, region = 3, offer = 4 };

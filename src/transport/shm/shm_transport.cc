@@ -12,7 +12,10 @@ ShmTransport::ShmTransport(const ShmContext& context, std::byte* lanes, std::vec
       members_(std::move(members)),
       rank_(rank),
       ranks_(static_cast<int>(members_.size())),
-      limits_{.inline_bytes = kInlineBytes, .slot_bytes = kSlotBytes, .multicast = use == 0} {
+      limits_{.inline_bytes = kInlineBytes,
+              .slot_bytes = kSlotBytes,
+              .lane_bytes = kLaneBytes,
+              .multicast = use == 0} {
   const LaneLayout layout(ranks_);
   const auto n = static_cast<std::size_t>(ranks_);
   const auto me = static_cast<std::size_t>(rank);
@@ -256,8 +259,12 @@ bool ShmTransport::share(int lane, const void* data, std::size_t bytes,
 
 bool ShmTransport::can_offer(int lane, const void* data, std::size_t bytes) noexcept {
   Out& to = out(lane);
-  if (!to.may_offer || bytes <= kSlotsPerLane * kSlotBytes || bytes > kMostOffer ||
-      !to.distance.far() || to.distance.is_next_look()) {
+  // One reader copies long messages faster from their memory than from slots. Several readers read
+  // slots that are in a near cache.
+  const bool has_one_reader = lane < ranks_ || ranks_ == 2;
+  const bool is_worth_it =
+      has_one_reader ? bytes >= kSlotBytes : bytes > kLaneBytes && to.distance.far();
+  if (!to.may_offer || !is_worth_it || bytes > kMostOffer || to.distance.is_next_look()) {
     return false;
   }
   if (!to.writer.has_room(1)) {
