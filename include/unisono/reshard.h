@@ -80,9 +80,9 @@ unisono_reshard_get_part(size_t tensor, int after, unisono_reshard_t reshard,
                          unisono_reshard_part_t* part) UNISONO_NOEXCEPT;
 /* Collective. Fills `out` from `in`. If timeout_ms is -1, the communicator's limit applies; 0: no
  * limit.
- * Errors: those of unisono_send(). If a rank passes invalid buffers, or `in` and `out` that share memory: USAGE on this rank, with the
- * tensor's name, before anything is sent, and MISMATCH on the other ranks. After an error,
- * unisono_reshard_complete() reports whether a tensor has arrived. */
+ * Errors: those of unisono_send(). If a rank passes invalid buffers, or `in` and `out` that share
+ * memory: USAGE on this rank, with the tensor's name, before anything is sent, and MISMATCH on the
+ * other ranks. After an error, unisono_reshard_complete() reports whether a tensor has arrived. */
 UNISONO_EXPORT unisono_result_t unisono_reshard_run(const unisono_reshard_memory_t* memory,
                                                     int timeout_ms,
                                                     unisono_reshard_t reshard) UNISONO_NOEXCEPT;

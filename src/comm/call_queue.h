@@ -33,37 +33,8 @@ class CallQueue final : public detail::RequestDriver, private Driven {
   CallQueue& operator=(const CallQueue&) = delete;
   ~CallQueue();
 
-  // A blocking call that runs alone: nothing asynchronous is pending, and a call that another
-  // thread makes meanwhile is refused. A collective and a transfer may run at the same time,
-  // because they share only the world. Converts to false if the call must be posted instead.
-  class Alone {
-   public:
-    Alone(CallQueue& queue, Fabric::Use use);
-    Alone(const Alone&) = delete;
-    Alone& operator=(const Alone&) = delete;
-    ~Alone() {
-      if (alone_) {
-        used_.store(false, std::memory_order_release);
-      }
-    }
-    explicit operator bool() const noexcept { return alone_; }
-
-   private:
-    std::atomic<bool>& used_;
-    bool alone_ = false;
-  };
-  // Counts a planning thread as pending, because a blocking call uses the planner without the lock.
-  class Planning {
-   public:
-    explicit Planning(CallQueue& queue);
-    Planning(const Planning&) = delete;
-    Planning& operator=(const Planning&) = delete;
-    ~Planning() { queue_.pending_.fetch_sub(1, std::memory_order_release); }
-
-   private:
-    CallQueue& queue_;
-    std::lock_guard<std::mutex> lock_;
-  };
+  class Alone;
+  class Planning;
 
   // Sends a short message that can be sent now. Returns false if post() must send it.
   bool send_now(PendingTransfer& transfer);
@@ -126,11 +97,43 @@ class CallQueue final : public detail::RequestDriver, private Driven {
   std::atomic<int> waiters_ = 0;
   std::atomic<int> callers_ = 0;  // threads that want to post
   Finished finished_;             // callbacks to run once the lock is free
-  // Whether something has progressed since progressed_at_, at which the progress thread last
-  // looked.
+  // True if something has progressed since the progress thread set progressed_at_.
   std::atomic<bool> has_progressed_ = false;
   std::chrono::steady_clock::time_point progressed_at_;
   bool listed_ = false;  // the progress thread lists this group
+};
+
+// A blocking call that runs alone: nothing asynchronous is pending, and a call that another
+// thread makes meanwhile is refused. A collective and a transfer may run at the same time,
+// because they share only the world. Converts to false if the call must be posted instead.
+class CallQueue::Alone {
+ public:
+  Alone(CallQueue& queue, Fabric::Use use);
+  Alone(const Alone&) = delete;
+  Alone& operator=(const Alone&) = delete;
+  ~Alone() {
+    if (alone_) {
+      used_.store(false, std::memory_order_release);
+    }
+  }
+  explicit operator bool() const noexcept { return alone_; }
+
+ private:
+  std::atomic<bool>& used_;
+  bool alone_ = false;
+};
+
+// Counts a planning thread as pending, because a blocking call uses the planner without the lock.
+class CallQueue::Planning {
+ public:
+  explicit Planning(CallQueue& queue);
+  Planning(const Planning&) = delete;
+  Planning& operator=(const Planning&) = delete;
+  ~Planning() { queue_.pending_.fetch_sub(1, std::memory_order_release); }
+
+ private:
+  CallQueue& queue_;
+  std::lock_guard<std::mutex> lock_;
 };
 
 }  // namespace unisono::comm
