@@ -92,6 +92,8 @@ std::size_t expected(const Operation& operation, std::size_t index, int rank, in
       return input_value(me * count + index % count, static_cast<int>(index / count), modulo);
     case Kind::exchange:
       return input_value(index, rank ^ 1, modulo);
+    case Kind::window:
+      return input_value(index % count, rank ^ 1, modulo);
     case Kind::broadcast:
       return input_value(index, kRoot, modulo);
     case Kind::scatter:
@@ -120,7 +122,9 @@ std::size_t input_elements(const Operation& operation, int ranks) {
 std::size_t output_elements(const Operation& operation, int ranks) {
   const bool parts = operation.kind == Kind::all_gather || operation.kind == Kind::all_to_all ||
                      operation.kind == Kind::gather;
-  return operation.count * (parts ? static_cast<std::size_t>(ranks) : 1);
+  return operation.count * (parts                            ? static_cast<std::size_t>(ranks)
+                            : operation.kind == Kind::window ? kWindow
+                                                             : 1);
 }
 
 void fill_input(const Operation& operation, int rank, int ranks) {

@@ -58,7 +58,8 @@ class World {
       case Kind::all_to_all:
         return ins_[i / count_][at(rank) * count_ + i % count_];
       case Kind::exchange:
-        return ins_[at(rank ^ 1)][i];
+      case Kind::window:
+        return ins_[at(rank ^ 1)][i % count_];
       case Kind::broadcast:
         return ins_[0][i];
       case Kind::scatter:
@@ -76,9 +77,9 @@ class World {
   std::vector<Operation> operations_;
 };
 
-constexpr Kind kKinds[] = {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter,
-                           Kind::all_to_all, Kind::exchange,   Kind::broadcast,
-                           Kind::reduce,     Kind::gather,     Kind::scatter};
+constexpr Kind kKinds[] = {
+    Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter, Kind::all_to_all, Kind::exchange,
+    Kind::broadcast,  Kind::reduce,     Kind::gather,         Kind::scatter,    Kind::window};
 
 TEST(Check, AcceptsWhatPlainLoopsGive) {
   for (const Kind kind : kKinds) {

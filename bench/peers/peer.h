@@ -11,8 +11,9 @@
 
 namespace unisono::bench {
 
-// The collectives, and `exchange`, in which each rank sends to its neighbour (rank xor 1) and
-// receives from it.
+// The collectives, and two calls between neighbours (rank xor 1): `exchange`, in which each rank
+// sends a message and receives one, and `window`, in which it posts kWindow receives and kWindow
+// sends of one message each, and then waits for all of them.
 enum class Kind {
   all_reduce,
   all_gather,
@@ -20,6 +21,7 @@ enum class Kind {
   all_to_all,
   barrier,
   exchange,
+  window,
   broadcast,
   reduce,
   gather,
@@ -34,8 +36,8 @@ enum class Memory {
 };
 
 // One row. `count` is the number of elements in the vector (all_reduce, broadcast, reduce,
-// exchange), in one rank's part (all_gather, reduce_scatter, gather, scatter) or in one pair's part
-// (all_to_all).
+// exchange), in one message (window), in one rank's part (all_gather, reduce_scatter, gather,
+// scatter) or in one pair's part (all_to_all).
 struct Operation {
   Kind kind = Kind::barrier;
   Dtype dtype = Dtype::f32;
@@ -45,6 +47,7 @@ struct Operation {
   void* out = nullptr;
 };
 inline constexpr int kRoot = 0;
+inline constexpr std::size_t kWindow = 64;
 
 // Memory of a row, released with the last copy of the pointer.
 using Buffer = std::shared_ptr<void>;

@@ -178,6 +178,8 @@ std::function<void()> GlooPeer::bind(const Operation& operation) {
       return repeat(options<gloo::BarrierOptions>(), gloo::barrier);
     case Kind::exchange:
       return bind_exchange(operation);
+    case Kind::window:
+      return {};
     case Kind::reduce_scatter:
       return bind_reduce_scatter(operation);
     case Kind::broadcast:

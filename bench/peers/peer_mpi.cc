@@ -67,6 +67,21 @@ std::function<void()> MpiPeer::bind(const Operation& operation) {
         MPI_Sendrecv(in, count, type, partner, 0, out, count, type, partner, 0, world,
                      MPI_STATUS_IGNORE);
       };
+    case Kind::window:
+      if (size_ % 2 != 0) {
+        return {};
+      }
+      return [=, partner = rank_ ^ 1] {
+        std::array<MPI_Request, 2 * kWindow> requests;
+        for (std::size_t i = 0; i < kWindow; ++i) {
+          MPI_Irecv(static_cast<float*>(out) + i * static_cast<std::size_t>(count), count, type,
+                    partner, 0, world, &requests[i]);
+        }
+        for (std::size_t i = 0; i < kWindow; ++i) {
+          MPI_Isend(in, count, type, partner, 0, world, &requests[kWindow + i]);
+        }
+        MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+      };
     case Kind::broadcast:
       return [=] { MPI_Bcast(out, count, type, kRoot, world); };
     case Kind::reduce:

@@ -1,4 +1,7 @@
 // unisono with ordinary memory, registered memory, and persistent operations.
+#include <memory>
+#include <vector>
+
 #include "peers/peer.h"
 #include "unisono/unisono.hpp"
 
@@ -29,6 +32,7 @@ Collective collective_of(Kind kind) {
       return Collective::scatter;
     case Kind::barrier:
     case Kind::exchange:
+    case Kind::window:
       break;
   }
   return Collective::barrier;
@@ -65,6 +69,9 @@ class UnisonoPeer final : public Peer {
     if (operation.kind == Kind::exchange) {
       return bind_exchange(operation);
     }
+    if (operation.kind == Kind::window) {
+      return bind_window(operation);
+    }
     Call call;
     call.collective = collective_of(operation.kind);
     call.in = operation.in;
@@ -92,6 +99,28 @@ class UnisonoPeer final : public Peer {
     const int partner = rank() ^ 1;
     return [this, bytes, partner, in = operation.in, out = operation.out] {
       comm_.send_recv(in, bytes, partner, out, bytes, partner);
+    };
+  }
+
+  std::function<void()> bind_window(const Operation& operation) {
+    if (size() % 2 != 0 || operation.memory == Memory::persistent) {
+      return {};
+    }
+    const std::size_t bytes = operation.count * size_of(operation.dtype);
+    const auto requests = std::make_shared<std::vector<Request>>();
+    requests->reserve(2 * kWindow);
+    return [this, bytes, partner = rank() ^ 1, in = operation.in,
+            out = static_cast<std::byte*>(operation.out), requests] {
+      for (std::size_t i = 0; i < kWindow; ++i) {
+        requests->push_back(comm_.recv_async(out + i * bytes, bytes, partner));
+      }
+      for (std::size_t i = 0; i < kWindow; ++i) {
+        requests->push_back(comm_.send_async(in, bytes, partner));
+      }
+      for (Request& request : *requests) {
+        request.wait();
+      }
+      requests->clear();
     };
   }
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-SYMMETRIC = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier", "exchange"]
+SYMMETRIC = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier", "exchange", "window"]
 ROOTED = ["broadcast", "reduce", "gather", "scatter"]
 COLLECTIVES = SYMMETRIC + ROOTED
 KIB, MIB = 1024, 1024 * 1024
@@ -62,6 +62,8 @@ def target(case):
         halved = case.dtype == "bf16" and case.collective == "all_reduce"
         ratio = 0.6 if halved and case.bytes >= MIB // 2 else 1.0
         return Target(ratio, ratio)
+    if case.collective == "window":
+        return Target(1.0)
     if case.collective in ROOTED:
         return Target(1.0, 1.0)
     if case.ranks > 2:
@@ -107,7 +109,7 @@ def default_cases(ranks_list, quick):
             if ranks == 2:
                 cases += [Case(ranks, collective, size, fresh)
                           for collective in COLLECTIVES[1:]
-                          for size in (small[:1] if collective == "barrier" else small)]
+                          for size in {"barrier": small[:1], "window": [8, 4 * KIB]}.get(collective, small)]
     if not quick and 2 in ranks_list:
         # Adds 16-bit and 8-bit floats, with f32 of the same count.
         cases += [Case(2, "all_reduce", size // 4 * width, True, dtype)

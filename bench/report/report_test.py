@@ -58,6 +58,7 @@ class Cases(unittest.TestCase):
         cases = default_cases([2, 4, 8], quick=False)
         self.assertEqual(len(cases), len(set(cases)))
         self.assertIn(Case(8, "all_reduce", 128 << 20, True), cases)
+        self.assertIn(Case(2, "window", 4096, False), cases)
 
     def test_barrier_has_one_size(self):
         self.assertEqual(len(crossed_cases([2], ["barrier"], [8, 16], ["f32"], [True])), 1)

@@ -168,9 +168,8 @@ int run_plan(const Arguments& arguments, const Console& console) {
     return kDone;
   }
   if (!arguments.has("link")) {
-    console.note(spoken(
-        {"without --link, --on or --machine, the plan assumes a common network, not a measured one",
-         "没有 --link、--on 或 --machine：网络是常见的，不是测得的"}));
+    console.note(spoken({"without --link, --on or --machine, the plan assumes a common network",
+                         "没有 --link、--on 或 --machine：网络是常见的，不是测得的"}));
   }
   print_plan(plan_for(arguments, call), console);
   return kDone;
