@@ -209,7 +209,7 @@ def job_on_a_full_disk(program, scratch, environment):
         for code in ("0", "7"):
             words = {}
             if disk:
-                words["are not in"] = ["--log-dir", str(disk)]
+                words["are missing in"] = ["--log-dir", str(disk)]
             if full:
                 words["the recording is lost: cannot write"] = ["--record", str(full)]
             for words_of, options in words.items():
@@ -224,7 +224,7 @@ def job_on_a_full_disk(program, scratch, environment):
                               "-n", "1", "--log-dir", str(scratch / "logs")] + job,
                              env=dict(environment, CODE="0"), capture_output=True, text=True,
                              timeout=LIMIT_S)
-    if limited.returncode != 0 or "are not in" not in limited.stderr:
+    if limited.returncode != 0 or "are missing in" not in limited.stderr:
         return f"under ulimit -f: {limited.returncode} {limited.stderr}"
     return None
 
