@@ -391,7 +391,7 @@ void CallQueue::on_done(RequestState& request, std::function<void(const Error*)>
 
 detail::Received CallQueue::received(const RequestState& request) const {
   if (request.collective != nullptr || request.transfer.send) {
-    refuse_received(group_.world().rank());
+    detail::refuse_received(group_.world().rank());
   }
   if (!request.done.load(std::memory_order_acquire)) {
     return {};

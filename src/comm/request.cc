@@ -56,7 +56,7 @@ void RequestDriver::refuse_second_wait(int rank) {
               {.rank = rank});
 }
 
-void RequestDriver::refuse_received(int rank) {
+void refuse_received(int rank) {
   throw Error(
       ErrorCode::usage,
       "only a receive has a source and a length\ncall source() and received() on the request of "

@@ -30,6 +30,10 @@ struct Received {
   std::size_t bytes = 0;
 };
 
+// Throws usage, because only a receive has these properties. `rank` is this world rank, or -1 if it
+// is unknown.
+[[noreturn]] void refuse_received(int rank);
+
 // Completes the operation of a request.
 class UNISONO_PRIVATE RequestDriver {
  public:
@@ -44,9 +48,8 @@ class UNISONO_PRIVATE RequestDriver {
 
  protected:
   ~RequestDriver() = default;
-  // Throw usage. `rank` is this world rank, or -1 if it is unknown.
+  // Throws usage. `rank` is this world rank, or -1 if it is unknown.
   [[noreturn]] static void refuse_second_wait(int rank);
-  [[noreturn]] static void refuse_received(int rank);
 };
 
 // An asynchronous collective. It is separate, because a window of messages has many requests.
