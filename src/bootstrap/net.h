@@ -1,8 +1,8 @@
 // Connects ranks on several hosts. Rank 0 listens at an address that all ranks know. Every other
 // rank connects to rank 0, proves that it knows the token, and sends its card (bootstrap/card.h).
 // When rank 0 has all cards, it sends all of them to every rank. So every rank but rank 0 sends and
-// receives one message. With ConnectOptions::bootstrap, the ranks exchange their cards through that
-// function instead. Afterwards ranks on different hosts connect directly.
+// receives one message. If ConnectOptions::bootstrap is set, the ranks exchange their cards through
+// this function of the user instead. Afterwards ranks on different hosts connect directly.
 #pragma once
 
 #include <functional>

@@ -8,14 +8,15 @@
 //   - p sends nothing more to r before p advances. If p is in another call: p makes no call
 //     before that call ends, and has not entered r's collective. If p is in r's collective: p
 //     waits for one rank only (for_one), and only data from that rank lets p advance.
-//   - No data from p is in transit, and r has seen all of it. Within a host, r polls after it
-//     has seen p's wait, and a rank publishes its wait after its data. Between hosts a report
-//     may overtake data, so r asks p, and compares the frames of both directions
-//     (transport::Frames). p checks twice, polls in between, and makes no progress. p reports
-//     the frames that it had received at the first check, and the frames that it had sent at
-//     the second check. r must have received exactly as many frames as p has sent, must then
-//     poll without receiving what it waits for, and must have sent exactly as many frames as p
-//     has received. So p has seen all of r's frames, and no longer reacts to any of them.
+//   - r has seen all data that p has sent. Within a host, r polls after it has seen p's wait,
+//     and a rank publishes its wait after its data. Between hosts a report may overtake data,
+//     so r asks p, and compares the frames of both directions (transport::Frames). p counts its
+//     frames twice and polls in between, and it answers only if it makes no progress. p reports
+//     the number of frames that it had received at the first count, and the number that it had
+//     sent at the second count. r compares the numbers with its own. If r has received all
+//     frames that p has sent, r polls once more, and must not receive what it waits for. r must
+//     also have sent no more frames than p has received. So p has seen all of r's frames, and
+//     no longer reacts to any of them.
 // F(r, p) is about the order of two events, so a note stays true. If notes lead from a wait back to
 // itself, each rank of this cycle could receive its data only after it has received its data. So no
 // rank of the cycle ever receives its data, no matter when each note was made. A rank that

@@ -73,11 +73,10 @@ UNISONO_EXPORT TreeSum
 sum_of_blocks(std::size_t count, std::size_t blocks, const Leaves& mine,
               const std::function<void(std::size_t block, std::span<float> out)>& product);
 
-// Collective. Forms of the two functions that sum over ranks. These forms add in the order of the
-// tree of the blocks. `leaves` lists the blocks of each rank; all ranks pass the same list. Each
-// result is rounded once to the type of `outside`.
-// Shapes: as above; `inside` has all rows, in f32.
-// Errors: usage, those of Communicator::run().
+// Collective. As the two functions of these names above, which sum over ranks. These two add in the
+// order of the tree of the blocks. `leaves` lists the blocks of each rank; all ranks pass the same
+// list. Each result is rounded once to the type of `outside`. Shapes: as above; `inside` has all
+// rows, in f32. Errors: usage, those of Communicator::run().
 UNISONO_EXPORT void enter_region_backward(Communicator& axis, const RegionShape& shape,
                                           TreeSum inside, std::span<const Leaves> leaves,
                                           AnySpan outside);
