@@ -262,8 +262,9 @@ bool ShmTransport::can_offer(int lane, const void* data, std::size_t bytes) noex
   // One reader copies long messages faster from their memory than from slots. Several readers read
   // slots that are in a near cache.
   const bool has_one_reader = lane < ranks_ || ranks_ == 2;
+  const bool is_far = to.distance.far();
   const bool is_worth_it =
-      has_one_reader ? bytes >= kSlotBytes : bytes > kLaneBytes && to.distance.far();
+      has_one_reader ? bytes >= (is_far ? 2 : 1) * kSlotBytes : bytes > kLaneBytes && is_far;
   if (!to.may_offer || !is_worth_it || bytes > kMostOffer || to.distance.is_next_look()) {
     return false;
   }
