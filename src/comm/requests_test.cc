@@ -46,12 +46,12 @@ TEST(SendRequests, ThatHaveFinishedBehaveAsAllOthers) {
       std::vector<std::byte> in(bytes);
       Request receive = comm.recv_async(in.data(), bytes, other);
       Request send = comm.send_async(out.data(), bytes, other);
-      bool was_told = false;
+      std::atomic<bool> was_told = false;  // by any thread, and perhaps after wait()
       send.on_done([&](const Error* error) { was_told = error == nullptr; });
       expect_usage([&] { send.received(); }, "received() of a send");
       expect_usage([&] { send.source(); }, "source() of a send");
       send.wait();
-      EXPECT_TRUE(was_told);
+      EXPECT_TRUE(comes_true([&] { return was_told.load(); }));
       EXPECT_TRUE(send.test());
       expect_usage([&] { send.wait(); }, "a second wait()");
       receive.wait();
