@@ -17,7 +17,7 @@ class FinishedSends final : public RequestDriver {
     }
     waited_.waited = true;
   }
-  // Nobody owns the states, because they live until the program ends.
+  // The pointer does not own the state, which lives until the program ends.
   std::shared_ptr<RequestState> state(bool waited) noexcept {
     return {std::shared_ptr<void>(), waited ? &waited_ : &new_};
   }
