@@ -3,7 +3,7 @@
 //   steps    log2(p), with p the largest power of two <= n; 2 more unless n = p
 //   sent     n-1 chunks for n = p, the lower bound; up to twice as many for a rank that represents
 //            a pair
-//   cost     log2(p)*alpha + (n-1)/n * S*beta for n = p; otherwise 2 alpha and up to n parts more
+//   cost     log2(p)*alpha + (n-1)/n * S*beta for n = p; otherwise plus 2 alpha and up to n chunks
 //   scratch  none
 //   order    nothing is summed
 //   limits   none (a rank beyond the power of two hands its part to a neighbour); in place

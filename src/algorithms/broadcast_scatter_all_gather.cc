@@ -2,10 +2,10 @@
 //
 //   steps    ceil(log2(n)) + n-1
 //   sent     2(n-1) chunks = 2(n-1)/n * S bytes by the root
-//   cost     (ceil(log2(n)) + n-1)*alpha + 2(n-1)/n * S*beta: for long vectors
+//   cost     (ceil(log2(n)) + n-1)*alpha + 2(n-1)/n * S*beta, so it suits long vectors
 //   scratch  none
 //   order    nothing is summed
-//   limits   none; in place. A rank does not receive data again that it forwarded in the scatter
+//   limits   none; in place. A rank does not receive again the data that it forwarded before
 //   source   Barnett, Shuler, van de Geijn, Gupta, Payne and Watts, SHPCC 1994
 #include "algorithms/shapes.h"
 

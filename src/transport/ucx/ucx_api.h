@@ -1,8 +1,8 @@
 // The part of UCX's libucp that unisono uses, loaded on demand.
 //
-// The library is loaded at run time and not linked, because most jobs do not use UCX, and a program
-// that links unisono should not need libucp then. The names of libucp are stable within a major
-// version, and the compiler checks the types here against its headers.
+// The library is loaded at run time and not linked. Most jobs do not use UCX, and their programs
+// should not need libucp. The names of libucp are stable within a major version, and the compiler
+// checks the types here against the headers of libucp.
 #pragma once
 
 #include <ucp/api/ucp.h>
